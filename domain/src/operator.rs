@@ -1,0 +1,57 @@
+//! Operators: people or scripts with a verified token.
+
+use std::{fmt, str::FromStr};
+
+use crate::{dto_type::UnknownName, dto_type::closed_text_enum, reason::is_clean};
+
+/// Longest subject, in bytes (what identity providers issue stays below).
+pub const SUBJECT_MAX_BYTES: usize = 255;
+
+/// The `sub` of a verified operator token. Set by the gateway from the token, never from a body.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct OperatorSubject(Box<str>);
+
+/// Why a text is not a subject.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("must be 1 to {SUBJECT_MAX_BYTES} bytes without control characters")]
+pub struct SubjectError;
+
+impl OperatorSubject {
+    /// The subject as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for OperatorSubject {
+    type Err = SubjectError;
+
+    fn from_str(text: &str) -> Result<Self, SubjectError> {
+        if text.trim().is_empty() || text.len() > SUBJECT_MAX_BYTES || !text.chars().all(is_clean) {
+            return Err(SubjectError);
+        }
+        Ok(Self(text.into()))
+    }
+}
+
+impl fmt::Display for OperatorSubject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+closed_text_enum!(
+    /// What an operator's token may allow; each operation of the REST API names the one it needs.
+    OperatorScope, "scope" {
+        /// Call the model-refresh trigger.
+        TriggerModelRefresh = "trigger:model-refresh",
+        /// Touch records.
+        TriggerTouch = "trigger:touch",
+        /// Follow operations.
+        OperationsRead = "operations:read",
+        /// See stores, models, labels and their pictures.
+        LabelsRead = "labels:read",
+        /// Read the audit log.
+        AuditRead = "audit:read",
+    }
+);
