@@ -1,1 +1,19 @@
-//! daemon
+//! What every daemon does: service identity, channels, serving gRPC, configuration, telemetry, shutdown, real time.
+//!
+//! Invariants
+//! - A gRPC handler learns who calls only from [`identity::Caller`], which the layer puts there after verifying a
+//!   service token; metadata that a client sets by itself is never an identity.
+//! - The same layer stands before a network server and before a server object of the same process.
+//!
+//! Deliberately not here: operator tokens (`gateway`), anything of queues or records.
+
+pub mod channel;
+pub mod config;
+pub mod identity;
+pub mod serve;
+pub mod shutdown;
+pub mod telemetry;
+
+mod clock;
+
+pub use clock::{SystemClock, SystemIds};

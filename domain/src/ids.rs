@@ -4,9 +4,9 @@ use std::{fmt, str::FromStr};
 
 /// Longest tenant, store or record id, in bytes. A hardware barcode has 17 characters, a UUID 36; 64 leaves room and
 /// keeps every URN under 300 bytes, so index keys stay small.
-pub const ID_MAX_BYTES: usize = 64;
+pub(crate) const ID_MAX_BYTES: usize = 64;
 /// Longest tracking id, in bytes (the operator API's published bound).
-pub const TRACKING_ID_MAX_BYTES: usize = 128;
+pub(crate) const TRACKING_ID_MAX_BYTES: usize = 128;
 
 /// Why a text is not an id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 use crate::{dto_type::UnknownName, dto_type::closed_text_enum, reason::is_clean};
 
 /// Longest subject, in bytes (what identity providers issue stays below).
-pub const SUBJECT_MAX_BYTES: usize = 255;
+pub(crate) const SUBJECT_MAX_BYTES: usize = 255;
 
 /// The `sub` of a verified operator token. Set by the gateway from the token, never from a body.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

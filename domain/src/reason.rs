@@ -3,7 +3,7 @@
 use std::{fmt, str::FromStr};
 
 /// Longest reason, in characters: a sentence with a ticket number, not an essay; it stands in every log line.
-pub const REASON_MAX_CHARS: usize = 500;
+pub(crate) const REASON_MAX_CHARS: usize = 500;
 
 /// A reason: 1 to 500 characters, trimmed, without control or direction-changing characters.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,0 +1,179 @@
+//! The registry: per service its keys, the DTO types it may write and the RPCs it may call.
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use domain::{DtoType, ServiceName};
+use jsonwebtoken::DecodingKey;
+use serde::{Deserialize, Serialize};
+
+use super::PublicKey;
+
+/// Why a registry is not accepted. Names the entry.
+#[derive(Debug, thiserror::Error)]
+#[error("service registry: {0}")]
+pub struct RegistryError(String);
+
+/// What the registry grants one service.
+pub struct ServiceGrants {
+    keys: Vec<DecodingKey>,
+    writes: Vec<DtoType>,
+    calls: Vec<String>,
+}
+
+impl fmt::Debug for ServiceGrants {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServiceGrants")
+            .field("writes", &self.writes)
+            .field("calls", &self.calls)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ServiceGrants {
+    pub(super) fn keys(&self) -> &[DecodingKey] {
+        &self.keys
+    }
+
+    pub(super) fn writes(&self, dto_type: DtoType) -> bool {
+        self.writes.contains(&dto_type)
+    }
+
+    pub(super) fn calls(&self, rpc: &str) -> bool {
+        self.calls.iter().any(|allowed| allowed == rpc)
+    }
+}
+
+/// All services. Made from a file, or by `dev` with fresh keys.
+#[derive(Debug, Default)]
+pub struct Registry {
+    services: BTreeMap<ServiceName, Arc<ServiceGrants>>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    services: BTreeMap<String, Entry>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    /// Base64url Ed25519 public keys; several while a key is being rotated.
+    public_keys: Vec<String>,
+    #[serde(default)]
+    writes: Vec<String>,
+    #[serde(default)]
+    calls: Vec<String>,
+}
+
+impl Registry {
+    /// Parses a registry document (TOML).
+    pub fn parse(text: &str) -> Result<Self, RegistryError> {
+        let document: Document = toml::from_str(text).map_err(|error| RegistryError(error.to_string()))?;
+        let mut services = BTreeMap::new();
+        for (name, entry) in document.services {
+            let wrong = |what: String| RegistryError(format!("{name}: {what}"));
+            let service: ServiceName = name.parse().map_err(|error| wrong(format!("{error}")))?;
+            let keys = entry
+                .public_keys
+                .iter()
+                .map(|key| key.parse::<PublicKey>().and_then(|key| key.decoding()))
+                .collect::<Result<Vec<_>, _>>()
+                .map_err(|error| wrong(format!("public_keys {error}")))?;
+            if keys.is_empty() {
+                return Err(wrong("public_keys must not be empty".to_owned()));
+            }
+            let writes = entry
+                .writes
+                .iter()
+                .map(|dto_type| dto_type.parse())
+                .collect::<Result<Vec<DtoType>, _>>()
+                .map_err(|error| wrong(format!("writes {error}")))?;
+            services.insert(service, Arc::new(ServiceGrants { keys, writes, calls: entry.calls }));
+        }
+        Ok(Self { services })
+    }
+
+    /// What `service` may do; none when it is not registered.
+    pub fn grants(&self, service: ServiceName) -> Option<Arc<ServiceGrants>> {
+        self.services.get(&service).cloned()
+    }
+
+    /// A registry document in which each of `keys` has its service's standard grants: what `dev` writes and a
+    /// production registry starts from.
+    pub fn standard_document(keys: &[(ServiceName, PublicKey)]) -> Result<String, RegistryError> {
+        let services = keys
+            .iter()
+            .map(|(service, key)| {
+                let (writes, calls) = standard_grants(*service);
+                let entry = Entry {
+                    public_keys: vec![key.as_str().to_owned()],
+                    writes: writes.iter().map(ToString::to_string).collect(),
+                    calls: calls.iter().map(|call| (*call).to_owned()).collect(),
+                };
+                (service.to_string(), entry)
+            })
+            .collect();
+        toml::to_string_pretty(&Document { services }).map_err(|error| RegistryError(error.to_string()))
+    }
+}
+
+/// The RPCs every worker service needs.
+const WORKER_CALLS: &[&str] = &[
+    "cqs.v1.ChangeQueueService/CreateOrConfigureQueue",
+    "cqs.v1.ChangeQueueService/Dequeue",
+    "cqs.v1.ChangeQueueService/Complete",
+    "cqs.v1.ChangeQueueService/ExtendLease",
+    "cqs.v1.ChangeQueueService/ReEnqueue",
+    "cqs.v1.ChangeQueueService/SelfEnqueue",
+    "cqs.v1.ChangeQueueService/GetOperation",
+    "cqs.v1.ChangeQueueService/AppendAudit",
+    "dtoflow.v1.DtoFlowService/PutMany",
+    "dtoflow.v1.DtoFlowService/DeleteMany",
+    "dtoflow.v1.DtoFlowService/GetMany",
+    "dtoflow.v1.DtoFlowService/ListByAlias",
+    "dtoflow.v1.DtoFlowService/CountByAlias",
+    "dtoflow.v1.DtoFlowService/ListStoresByAlias",
+];
+
+/// The standard grants: least privilege for each service's part in the flow.
+fn standard_grants(service: ServiceName) -> (&'static [DtoType], &'static [&'static str]) {
+    match service {
+        ServiceName::EccImageRender => (&[DtoType::EccEslImage], WORKER_CALLS),
+        ServiceName::StudioRenderer => (&[DtoType::StudioEslImage], WORKER_CALLS),
+        ServiceName::EslImageMerger => (&[DtoType::EslImage], WORKER_CALLS),
+        ServiceName::HardwareExporter => (&[DtoType::StoreEslStatus], WORKER_CALLS),
+        ServiceName::OperatorGateway => (
+            &[],
+            &[
+                "cqs.v1.ChangeQueueService/GetOperation",
+                "cqs.v1.ChangeQueueService/ListOperations",
+                "cqs.v1.ChangeQueueService/AppendAudit",
+                "cqs.v1.ChangeQueueService/ListAudit",
+                "dtoflow.v1.DtoFlowService/GetMany",
+                "dtoflow.v1.DtoFlowService/ListByAlias",
+                "dtoflow.v1.DtoFlowService/CountByAlias",
+                "dtoflow.v1.DtoFlowService/ListStoresByAlias",
+                "dtoflow.v1.DtoFlowService/TouchDto",
+                "ecc_image_render.v1.EccImageRenderTriggers/TriggerModelRefresh",
+            ],
+        ),
+        ServiceName::RecordImport => (
+            &[
+                DtoType::StoreItemValues,
+                DtoType::EslType,
+                DtoType::AccessPoint,
+                DtoType::StoreEsl,
+                DtoType::EccModel,
+                DtoType::EccLink,
+                DtoType::Design,
+                DtoType::StudioLink,
+            ],
+            &[
+                "dtoflow.v1.DtoFlowService/PutMany",
+                "dtoflow.v1.DtoFlowService/DeleteMany",
+                "dtoflow.v1.DtoFlowService/GetMany",
+            ],
+        ),
+    }
+}

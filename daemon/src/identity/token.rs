@@ -1,0 +1,121 @@
+//! Service tokens: minted by the caller, verified by the server. Times come from the injected clock on both sides.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use domain::{Clock, ServiceIdentity, ServiceName, Timestamp};
+use jsonwebtoken::{Algorithm, Header, Validation, decode, decode_header, encode};
+use serde::{Deserialize, Serialize};
+
+use super::{Caller, Registry, ServiceKey};
+
+/// How long a service token is good for, in milliseconds: long enough to be reused, short enough that a leaked one
+/// soon is worthless.
+pub const TOKEN_LIFETIME_MS: i64 = 5 * 60 * 1000;
+/// How far two machines' clocks may differ, in milliseconds.
+const LEEWAY_MS: i64 = 5_000;
+/// The audience of service tokens: never that of operator tokens.
+const AUDIENCE: &str = "reshelf-services";
+
+/// Why a token was not accepted. Callers outside learn only "unauthenticated".
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum TokenError {
+    /// No `authorization` metadata, or not exactly one bearer token.
+    #[error("no single bearer token")]
+    Missing,
+    /// Not a token, of another algorithm or type, or of a key that the registry does not list for its subject.
+    #[error("not a token of a registered service")]
+    Invalid,
+    /// Its time has not come or is over.
+    #[error("outside its lifetime")]
+    Lifetime,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Claims {
+    sub: String,
+    iss: String,
+    aud: String,
+    /// Seconds.
+    iat: i64,
+    /// Seconds.
+    exp: i64,
+}
+
+/// A token for `service` that is good from `now` on.
+pub(super) fn mint(service: ServiceName, key: &ServiceKey, now: Timestamp) -> Result<String, TokenError> {
+    let identity = ServiceIdentity(service).to_string();
+    let claims = Claims {
+        sub: identity.clone(),
+        iss: identity,
+        aud: AUDIENCE.to_owned(),
+        iat: now.as_ms() / 1000,
+        exp: now.plus_ms(TOKEN_LIFETIME_MS).as_ms() / 1000,
+    };
+    let mut header = Header::new(Algorithm::EdDSA);
+    header.typ = Some("svc+jwt".to_owned());
+    encode(&header, &claims, key.encoding()).map_err(|_| TokenError::Invalid)
+}
+
+/// Verifies service tokens against the registry. Cheap to clone.
+#[derive(Clone)]
+pub struct Verifier {
+    registry: Arc<Registry>,
+    clock: Arc<dyn Clock>,
+    /// The last verified token of each service, so that a reused token costs one comparison. Bounded by the number of services.
+    verified: Arc<Mutex<HashMap<ServiceName, (String, i64)>>>,
+}
+
+impl Verifier {
+    /// A verifier over `registry`.
+    pub fn new(registry: Arc<Registry>, clock: Arc<dyn Clock>) -> Self {
+        Self { registry, clock, verified: Arc::default() }
+    }
+
+    /// Who holds this token.
+    pub fn verify(&self, token: &str) -> Result<Caller, TokenError> {
+        if let Some(service) = self.remembered(token) {
+            return self.caller(service);
+        }
+        let header = decode_header(token).map_err(|_| TokenError::Invalid)?;
+        if header.typ.as_deref() != Some("svc+jwt") {
+            return Err(TokenError::Invalid);
+        }
+        let mut validation = Validation::new(Algorithm::EdDSA);
+        validation.set_audience(&[AUDIENCE]);
+        validation.set_required_spec_claims(&["exp", "aud", "iss", "sub"]);
+        // Lifetimes are checked below, against the injected clock.
+        validation.validate_exp = false;
+        let unverified =
+            jsonwebtoken::dangerous::insecure_decode::<Claims>(token).map_err(|_| TokenError::Invalid)?.claims;
+        let ServiceIdentity(service) = unverified.sub.parse().map_err(|_| TokenError::Invalid)?;
+        let grants = self.registry.grants(service).ok_or(TokenError::Invalid)?;
+        let claims = grants
+            .keys()
+            .iter()
+            .find_map(|key| decode::<Claims>(token, key, &validation).ok())
+            .ok_or(TokenError::Invalid)?
+            .claims;
+        if claims.iss != claims.sub || claims.sub != unverified.sub {
+            return Err(TokenError::Invalid);
+        }
+        let now = self.clock.now().as_ms();
+        let (issued, expires) = (claims.iat.saturating_mul(1000), claims.exp.saturating_mul(1000));
+        let lifetime_is_sane = expires.saturating_sub(issued) <= TOKEN_LIFETIME_MS;
+        if !lifetime_is_sane || now.saturating_add(LEEWAY_MS) < issued || now > expires.saturating_add(LEEWAY_MS) {
+            return Err(TokenError::Lifetime);
+        }
+        self.verified.lock().unwrap_or_else(PoisonError::into_inner).insert(service, (token.to_owned(), expires));
+        self.caller(service)
+    }
+
+    fn remembered(&self, token: &str) -> Option<ServiceName> {
+        let now = self.clock.now().as_ms();
+        let verified = self.verified.lock().unwrap_or_else(PoisonError::into_inner);
+        verified.iter().find(|(_, (known, expires))| known == token && now <= *expires).map(|(service, _)| *service)
+    }
+
+    fn caller(&self, service: ServiceName) -> Result<Caller, TokenError> {
+        self.registry.grants(service).map(|grants| Caller::new(service, grants)).ok_or(TokenError::Invalid)
+    }
+}
