@@ -10,6 +10,7 @@ use std::{
 };
 
 use futures::future::{BoxFuture, FutureExt as _};
+use http_body_util::{BodyExt as _, Full};
 use proto::{Transport, TransportError};
 use tonic::{
     body::Body,
@@ -34,7 +35,8 @@ pub enum ChannelError {
 }
 
 /// A transport to whichever of `addresses` answers: the last good one first, then the others in turn. A call moves on
-/// to the next address only while nothing of it was sent, so no call is ever carried out twice.
+/// to the next address only when the connection itself could not be made, so no call is ever carried out twice.
+/// Calls are unary throughout the platform; a streaming request would be gathered first.
 pub fn connect(addresses: &[String]) -> Result<Transport, ChannelError> {
     if addresses.is_empty() {
         return Err(ChannelError::None);
@@ -75,22 +77,42 @@ impl Service<http::Request<Body>> for InTurn {
         let channels = Arc::clone(&self.channels);
         let good = Arc::clone(&self.good);
         async move {
+            let (head, body) = request.into_parts();
+            // Gathered so that it can be sent again; bounded by the client's own encoding limit.
+            let body = body.collect().await?.to_bytes();
             let first = good.load(Ordering::Relaxed);
             let mut last: TransportError = "no address".into();
             for step in 0..channels.len() {
                 let index = (first + step) % channels.len();
-                let Some(channel) = channels.get(index) else { break };
-                let mut channel = channel.clone();
-                match channel.ready().await {
-                    Ok(ready) => {
+                let Some(mut channel) = channels.get(index).cloned() else { break };
+                let attempt = http::Request::from_parts(head.clone(), Body::new(Full::new(body.clone())));
+                let answer = match channel.ready().await {
+                    Ok(ready) => ready.call(attempt).await,
+                    Err(error) => Err(error),
+                };
+                match answer {
+                    Ok(response) => {
                         good.store(index, Ordering::Relaxed);
-                        return ready.call(request).await.map_err(Into::into);
+                        return Ok(response);
                     }
-                    Err(error) => last = error.into(),
+                    Err(error) if never_connected(&error) => last = error.into(),
+                    Err(error) => return Err(error.into()),
                 }
             }
             Err(last)
         }
         .boxed()
     }
+}
+
+/// Whether nothing of the call can have reached the peer.
+fn never_connected(error: &tonic::transport::Error) -> bool {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if error.is::<tonic::ConnectError>() {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }

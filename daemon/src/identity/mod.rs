@@ -11,6 +11,9 @@ mod layer;
 mod registry;
 mod token;
 
+#[cfg(test)]
+mod tests;
+
 pub use caller::{Caller, caller};
 pub use credentials::ServiceCredentials;
 pub use key::{KeyError, PublicKey, ServiceKey};
