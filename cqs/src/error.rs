@@ -1,0 +1,42 @@
+//! Why a step of a store failed.
+
+use domain::{ErrorCode, Refusal};
+
+/// Why a step of a store failed. Nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The request was refused, for a reason the caller can act on.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// A stored row cannot be read back.
+    #[error("broken row: table {table}, column {column}, id {id}")]
+    BrokenRow {
+        /// The table.
+        table: &'static str,
+        /// The column.
+        column: &'static str,
+        /// Its key, as text.
+        id: String,
+    },
+    /// The engine failed.
+    #[error("database")]
+    Sql(#[from] sqlx::Error),
+    /// A value could not be written as JSON for a statement; a fault of ours.
+    #[error("statement parameters")]
+    Json(#[from] serde_json::Error),
+}
+
+impl StoreError {
+    /// The refusal that says a lease is over, without saying whether it ever was.
+    pub(crate) fn stale_lease() -> Self {
+        Self::Refused(Refusal::new(ErrorCode::StaleLease, "the lease is over; nothing was changed"))
+    }
+
+    /// The refusal that goes to the caller: its own, or that of an internal fault.
+    pub fn into_refusal(self) -> Refusal {
+        match self {
+            Self::Refused(refusal) => refusal,
+            Self::BrokenRow { .. } | Self::Sql(_) | Self::Json(_) => Refusal::internal(),
+        }
+    }
+}
