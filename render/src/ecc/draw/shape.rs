@@ -1,0 +1,86 @@
+//! Rectangles, ellipses, lines: whole pixels, integer arithmetic.
+
+use super::Sketch;
+use crate::canvas::Area;
+use crate::ecc::model::{Line, Shape};
+
+/// The columns (from, to) of an outline in one row, relative to its area.
+type Outline = fn(size: (i32, i32), radius: i32, row: i32) -> (i32, i32);
+
+pub(crate) fn rect(sketch: &mut Sketch<'_>, shape: &Shape) {
+    paint(sketch, shape, rounded);
+}
+
+pub(crate) fn ellipse(sketch: &mut Sketch<'_>, shape: &Shape) {
+    paint(sketch, shape, elliptic);
+}
+
+fn paint(sketch: &mut Sketch<'_>, shape: &Shape, outline: Outline) {
+    let area = shape.area;
+    let radius = i32::from(shape.radius);
+    let fill = shape.fill.as_ref().map(|inks| sketch.ink(inks).index);
+    let stroke = shape.stroke.as_ref().map(|inks| sketch.ink(inks).index);
+    let width = if stroke.is_some() { i32::from(shape.stroke_width) } else { 0 };
+    let inner = (area.width - 2 * width, area.height - 2 * width);
+    for row in 0..area.height {
+        let (from, to) = outline((area.width, area.height), radius, row);
+        let y = area.y + row;
+        let within = (row - width >= 0 && row - width < inner.1 && inner.0 > 0)
+            .then(|| outline(inner, (radius - width).max(0), row - width));
+        if let Some(stroke) = stroke {
+            let (hole_from, hole_to) = within.map_or((to, to), |(from, to)| (from + width, to + width));
+            sketch.canvas.span(y, area.x + from, area.x + hole_from, stroke);
+            sketch.canvas.span(y, area.x + hole_to, area.x + to, stroke);
+        }
+        if let (Some(fill), Some((from, to))) = (fill, within) {
+            sketch.canvas.span(y, area.x + width + from, area.x + width + to, fill);
+        }
+    }
+}
+
+fn rounded((width, height): (i32, i32), radius: i32, row: i32) -> (i32, i32) {
+    // Rows from the nearer end, inside the corner; centre of the row in half pixels from the corner's centre.
+    let depth = row.min(height - 1 - row);
+    if depth >= radius {
+        return (0, width);
+    }
+    let inset = radius - half_chord(2 * radius, 2 * (radius - depth) - 1);
+    (inset, width - inset)
+}
+
+fn elliptic((width, height): (i32, i32), _: i32, row: i32) -> (i32, i32) {
+    // Scaled to a circle of the width, so that one square root serves: (2y+1-h) · w / h.
+    let offset = (2 * row + 1 - height).abs();
+    let scaled = i64::from(offset) * i64::from(width) / i64::from(height.max(1));
+    let half = half_chord(width, i32::try_from(scaled).unwrap_or(0));
+    let from = (width - 2 * half + 1).div_euclid(2).max(0);
+    (from, width - from)
+}
+
+/// Half the chord, in pixels rounded, of a circle of diameter `d` half-pixels... both `d` and `offset` count half pixels.
+fn half_chord(d: i32, offset: i32) -> i32 {
+    let square = (i64::from(d) * i64::from(d) - i64::from(offset) * i64::from(offset)).max(0);
+    i32::try_from((square.isqrt() + 1) / 2).unwrap_or(0)
+}
+
+pub(crate) fn line(sketch: &mut Sketch<'_>, line: &Line) {
+    let index = sketch.ink(&line.stroke).index;
+    let width = i32::from(line.stroke_width);
+    let ((x0, y0), (x1, y1)) = (line.from, line.to);
+    let (dx, dy) = ((x1 - x0).abs(), (y1 - y0).abs());
+    // A square pen of the stroke's width, moved along the longer axis: exact for upright and level lines.
+    let steps = dx.max(dy);
+    let back = (width - 1) / 2;
+    let along = |from: i32, to: i32, step: i32| {
+        if steps == 0 { from } else { from + ((to - from) * step * 2 + steps).div_euclid(2 * steps) }
+    };
+    for step in 0..=steps {
+        let (x, y) = (along(x0, x1, step), along(y0, y1, step));
+        let pen = if dx >= dy {
+            Area { x, y: y - back, width: 1, height: width }
+        } else {
+            Area { x: x - back, y, width, height: 1 }
+        };
+        sketch.canvas.fill(pen, index);
+    }
+}
