@@ -1,1 +1,15 @@
-//! app
+//! The program `reshelf` and the composition of its processes, so that tests start the very same topologies.
+//!
+//! In reading order: [`demo`] is the tenant it loads, [`records`] writes records, [`data_dir`] says what lies where, [`commands`]
+//! are the program's.
+//!
+//! Invariants
+//! - Only this room and the other programs' `main.rs` name concrete backends, transports and files.
+//! - One process is a topology: the same servers, clients, credentials and checks as over the network.
+//!
+//! Deliberately not here: any rule of queues, records, rendering or the REST API.
+
+pub mod commands;
+pub mod data_dir;
+pub mod demo;
+pub mod records;

@@ -1,2 +1,16 @@
-//! stub
-fn main() {}
+//! The program `reshelf`.
+
+use std::process::ExitCode;
+
+use app::commands::{Cli, failure};
+use clap::Parser as _;
+
+fn main() -> ExitCode {
+    match Cli::parse().run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("reshelf: {}", failure::one_line(&error));
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! What a person reads when a command fails: one line that names the fix where we know it.
+
+use std::io;
+
+/// The whole cause in one line.
+pub fn one_line(error: &anyhow::Error) -> String {
+    let mut line = String::new();
+    let mut last = String::new();
+    for cause in error.chain() {
+        let text = cause.to_string();
+        // Many errors repeat their source in their own text.
+        if !last.contains(&text) {
+            if !line.is_empty() {
+                line.push_str(": ");
+            }
+            line.push_str(&text);
+        }
+        last = text;
+    }
+    if let Some(fix) = error.chain().find_map(fix) {
+        line.push_str("; ");
+        line.push_str(fix);
+    }
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// What to do about a cause whose own text does not say it.
+fn fix(cause: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
+    match cause.downcast_ref::<io::Error>()?.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some("free some space and start again"),
+        io::ErrorKind::AddrInUse => Some("stop what listens there, or choose another address with --listen"),
+        io::ErrorKind::AddrNotAvailable => Some("this machine has no such address: choose another with --listen"),
+        io::ErrorKind::PermissionDenied => Some("check the owner and permissions"),
+        io::ErrorKind::ReadOnlyFilesystem => Some("choose a directory that can be written"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context as _;
+
+    use super::*;
+
+    #[test]
+    fn one_line_with_the_fix_and_without_repetition() {
+        let error = Err::<(), _>(io::Error::from(io::ErrorKind::AddrInUse))
+            .context("cannot listen on 127.0.0.1:8080")
+            .unwrap_err();
+        let line = one_line(&error);
+        assert!(line.starts_with("cannot listen on 127.0.0.1:8080: "), "{line}");
+        assert!(line.ends_with("choose another address with --listen"), "{line}");
+
+        let error = anyhow::Error::new(io::Error::from(io::ErrorKind::StorageFull)).context("a\nb");
+        let line = one_line(&error);
+        assert!(line.starts_with("a b: ") && line.ends_with("free some space and start again"), "{line}");
+    }
+}

@@ -1,0 +1,167 @@
+//! What lies where in a data directory. The directory is its owner's alone (0700), keys and tokens 0600.
+//!
+//! ```text
+//! reshelf.db               records, queues, ledger, audit
+//! keys/<service>.key       one private key per service
+//! keys/operator-issuer.key signs operator tokens
+//! registry.toml            what each service may do; written anew at every start
+//! operator.token           a token for the printed commands; written anew at every start
+//! platform.addr            where a running `dev` answers gRPC
+//! labels/                  the pictures that the folder driver wrote
+//! ```
+
+use std::{
+    fs, io,
+    io::Write as _,
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context as _;
+use daemon::identity::{KeyError, PublicKey, Registry, ServiceKey};
+use domain::ServiceName;
+
+/// The services that take part in one process or in a platform of several.
+pub const SERVICES: &[ServiceName] = ServiceName::ALL;
+
+/// A data directory.
+#[derive(Debug, Clone)]
+pub struct DataDir(PathBuf);
+
+impl DataDir {
+    /// Creates the directory where there is none, and makes its path absolute.
+    pub fn create(path: &Path) -> anyhow::Result<Self> {
+        let name = path.display();
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true).mode(0o700);
+        builder.create(path).with_context(|| format!("cannot create the data directory {name}"))?;
+        let dir = Self::open(path)?;
+        builder.create(dir.keys()).with_context(|| format!("cannot create {}", dir.keys().display()))?;
+        Ok(dir)
+    }
+
+    /// A directory that exists.
+    pub fn open(path: &Path) -> anyhow::Result<Self> {
+        let absolute = path
+            .canonicalize()
+            .with_context(|| format!("there is no data directory {}: `reshelf dev` makes one", path.display()))?;
+        Ok(Self(absolute))
+    }
+
+    /// Its absolute path.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The database file.
+    pub fn database(&self) -> PathBuf {
+        self.0.join("reshelf.db")
+    }
+
+    /// The directory of the private keys.
+    pub fn keys(&self) -> PathBuf {
+        self.0.join("keys")
+    }
+
+    /// The service registry.
+    pub fn registry(&self) -> PathBuf {
+        self.0.join("registry.toml")
+    }
+
+    /// The operator token of the printed commands.
+    pub fn operator_token(&self) -> PathBuf {
+        self.0.join("operator.token")
+    }
+
+    /// Where a running `dev` writes its gRPC address.
+    pub fn platform_address(&self) -> PathBuf {
+        self.0.join("platform.addr")
+    }
+
+    /// Where the folder driver writes pictures.
+    pub fn labels(&self) -> PathBuf {
+        self.0.join("labels")
+    }
+
+    /// The key of a service; made when it has none yet.
+    pub fn service_key(&self, service: ServiceName) -> Result<ServiceKey, KeyError> {
+        read_or_generate(&self.keys().join(format!("{service}.key")))
+    }
+
+    /// The key that signs operator tokens; made when there is none yet.
+    pub fn operator_issuer(&self) -> Result<ServiceKey, KeyError> {
+        read_or_generate(&self.keys().join("operator-issuer.key"))
+    }
+
+    /// Writes the registry in which every service has its standard grants with its key of this directory.
+    pub fn write_registry(&self) -> anyhow::Result<Registry> {
+        let keys: Vec<(ServiceName, PublicKey)> = SERVICES
+            .iter()
+            .map(|service| Ok((*service, self.service_key(*service)?.public().clone())))
+            .collect::<Result<_, KeyError>>()?;
+        let document = Registry::standard_document(&keys)?;
+        write_private(&self.registry(), &document)?;
+        Ok(Registry::parse(&document)?)
+    }
+}
+
+fn read_or_generate(path: &Path) -> Result<ServiceKey, KeyError> {
+    match ServiceKey::read(path) {
+        Err(KeyError::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            let key = ServiceKey::generate()?;
+            key.write(path)?;
+            Ok(key)
+        }
+        other => other,
+    }
+}
+
+/// Replaces a file that only its owner can read, in one step: nobody ever reads half of it.
+pub fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".new");
+    let beside = PathBuf::from(beside);
+    let write = || {
+        // A left-over of a start that was cut short may have other permissions.
+        match fs::remove_file(&beside) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&beside, path)
+    };
+    write().with_context(|| format!("cannot write {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn secrets_are_their_owners_alone_and_survive_a_second_start() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("nested/data");
+        let dir = DataDir::create(&path).unwrap();
+        assert_eq!((mode(dir.path()), mode(&dir.keys())), (0o700, 0o700));
+        let registry = dir.write_registry().unwrap();
+        for service in SERVICES {
+            assert_eq!(mode(&dir.keys().join(format!("{service}.key"))), 0o600);
+            assert!(registry.grants(*service).is_some());
+        }
+        let key = dir.operator_issuer().unwrap();
+        let again = DataDir::create(&path).unwrap();
+        assert_eq!(again.operator_issuer().unwrap().public(), key.public());
+        write_private(&dir.operator_token(), "one").unwrap();
+        write_private(&dir.operator_token(), "two").unwrap();
+        assert_eq!(fs::read_to_string(dir.operator_token()).unwrap(), "two");
+        assert_eq!(mode(&dir.operator_token()), 0o600);
+    }
+}

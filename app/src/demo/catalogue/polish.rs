@@ -1,0 +1,73 @@
+//! Products with Polish names: ą ć ę ł ń ó ś ź ż.
+
+use super::{
+    Amount::{Grams as G, Millilitres as Ml, Pieces as Pc},
+    Product, fresh, packed,
+};
+
+pub(super) const PRODUCTS: &[Product] = &[
+    packed("Jogurt naturalny", ["gęsty", "z truskawką", "z jagodą"], "Mleczna Łąka", G([150, 400, 1000]), 49),
+    packed("Mleko świeże", ["3,2 %", "2 %", "bez laktozy"], "Mleczna Łąka", Ml([1000, 500, 1500]), 99),
+    packed("Masło ekstra", ["82 %", "solone", "klarowane"], "Osełka", G([200, 100, 300]), 179),
+    packed("Twaróg wiejski", ["półtłusty", "tłusty", "chudy"], "Mleczna Łąka", G([250, 500, 1000]), 119),
+    packed("Ser żółty w plastrach", ["gouda", "podlaski", "wędzony"], "Serowarnia Źródło", G([150, 300, 500]), 169),
+    packed(
+        "Chleb żytni na zakwasie",
+        ["razowy", "ze słonecznikiem", "krojony"],
+        "Piekarnia Ćwik",
+        G([500, 750, 1000]),
+        159,
+    ),
+    packed("Bułki śniadaniowe", ["kajzerki", "grahamki", "z makiem"], "Piekarnia Ćwik", Pc([4, 6, 10]), 89),
+    packed("Kiełbasa śląska", ["tradycyjna", "z szynki", "drobiowa"], "Wędliny Jaś", G([400, 200, 1000]), 299),
+    packed(
+        "Pierogi ruskie ręcznie lepione z twarogiem, ziemniakami i podsmażaną cebulką",
+        ["klasyczne", "ze skwarkami", "wegetariańskie"],
+        "Kuchnia Babci Gęsi",
+        G([400, 800, 1200]),
+        249,
+    ),
+    packed(
+        "Żurek staropolski",
+        ["z kiełbasą", "z jajkiem", "wegański"],
+        "Kuchnia Babci Gęsi",
+        Ml([500, 350, 1000]),
+        199,
+    ),
+    packed("Jaja z wolnego wybiegu", ["rozmiar M", "rozmiar L", "mieszane"], "Ferma Żółtko", Pc([10, 6, 20]), 269),
+    fresh("Jabłka", ["szampion", "ligol", "antonówka"], 79, "Polska, Grójec", "Klasa I"),
+    fresh("Ziemniaki jadalne", ["wczesne", "do sałatek", "na kopytka"], 59, "Polska", "Klasa I"),
+    fresh("Pomidory malinowe", ["krajowe", "na gałązce", "ekologiczne"], 299, "Polska", "Klasa I"),
+    fresh("Śliwki węgierki", ["luzem", "drobne", "ekologiczne"], 189, "Polska, Łowicz", "Klasa II"),
+    packed("Ogórki kiszone", ["całe", "plastry", "z czosnkiem"], "Spiżarnia Wójta", G([500, 300, 900]), 189),
+    packed("Kapusta kiszona", ["z marchwią", "bez soli", "beczkowa"], "Spiżarnia Wójta", G([500, 1000, 1500]), 119),
+    packed("Dżem niskosłodzony", ["porzeczka", "wiśnia", "śliwka"], "Łowicki Sad", G([280, 450, 900]), 139),
+    packed("Miód pszczeli", ["lipowy", "gryczany", "wielokwiatowy"], "Pasieka Brzęk", G([400, 250, 900]), 549),
+    packed("Kasza gryczana prażona", ["cała", "łamana", "w torebkach"], "Młyn Nowy", G([400, 800, 1000]), 129),
+    packed(
+        "Mąka pszenna",
+        ["tortowa typ 450", "poznańska typ 500", "luksusowa typ 550"],
+        "Młyn Nowy",
+        G([1000, 500, 2000]),
+        79,
+    ),
+    packed("Czekolada mleczna", ["z orzechami", "gorzka 70 %", "nadziewana"], "Słodka Wieża", G([100, 200, 300]), 119),
+    packed("Krówki mleczne", ["tradycyjne", "kakaowe", "z sezamem"], "Słodka Wieża", G([250, 500, 1000]), 189),
+    packed("Sok jabłkowy tłoczony", ["mętny", "z gruszką", "z miętą"], "Łowicki Sad", Ml([1000, 300, 3000]), 159),
+    packed(
+        "Woda mineralna",
+        ["gazowana", "niegazowana", "lekko gazowana"],
+        "Źródło Beskidu",
+        Ml([1500, 500, 1000]),
+        49,
+    ),
+    packed(
+        "Kawa ziarnista",
+        ["ciemno palona", "średnio palona", "bezkofeinowa"],
+        "Palarnia Świt",
+        G([500, 250, 1000]),
+        899,
+    ),
+    packed("Ręczniki papierowe", ["białe", "z nadrukiem", "bardzo chłonne"], "Czyścioch", Pc([2, 4, 8]), 199),
+    packed("Płyn do naczyń", ["cytryna", "mięta", "do skóry wrażliwej"], "Czyścioch", Ml([500, 900, 1500]), 129),
+];

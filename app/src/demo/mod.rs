@@ -1,0 +1,147 @@
+//! The demo tenant: three shops with 400 labels each, several panel types, three ECC models and a catalogue in four
+//! scripts. Made by code from fixed lists, without clock or randomness: every start writes the same records.
+//!
+//! Deliberately not here: when it is loaded (`dev`), and how records are written (`records`).
+
+mod catalogue;
+mod gtin;
+mod items;
+mod models;
+mod panels;
+mod shops;
+
+use std::collections::BTreeMap;
+
+use domain::{DtoType, IdError, TenantId, Urn, UrnError};
+use prost::Message;
+use proto::records::v1::{AccessPoint, EccLink, EccModel, EslType, StoreEsl, StoreItemValues};
+
+use crate::records::Record;
+
+/// Labels of each shop.
+pub const LABELS_PER_STORE: u32 = 400;
+/// Items of each shop; the labels beyond them show an item that has a smaller label too.
+pub(crate) const ITEMS_PER_STORE: u32 = 360;
+/// Folder driver of the exporter: every demo shop has one access point of it.
+const DRIVER: &str = "folder";
+/// The access point of each shop.
+const ACCESS_POINT: &str = "ap-1";
+
+/// Why the demo tenant could not be put together: a fault of its lists, not of anyone's input.
+#[derive(Debug, thiserror::Error)]
+pub enum DemoError {
+    /// A tenant, store or record id of the lists is not one.
+    #[error("demo data: id {0}")]
+    Id(#[from] IdError),
+    /// A URN made from them is not one.
+    #[error("demo data: URN {0}")]
+    Urn(#[from] UrnError),
+}
+
+/// The tenant's id.
+pub fn tenant() -> Result<TenantId, DemoError> {
+    Ok(TENANT.parse()?)
+}
+
+/// The tenant's id, as text.
+pub const TENANT: &str = "demo";
+
+/// The model whose version 2 is written after everything is rendered: of the first shop.
+#[derive(Debug, Clone, Copy)]
+pub struct RefreshedModel {
+    /// Store.
+    pub store: &'static str,
+    /// Model.
+    pub model: &'static str,
+    /// Labels linked to it.
+    pub labels: u32,
+}
+
+/// Which model gets its version 2.
+pub fn refreshed_model() -> RefreshedModel {
+    let labels = panels::PANELS.iter().filter(|panel| panel.model == models::SHELF).map(|panel| panel.labels).sum();
+    RefreshedModel { store: shops::SHOPS.first().map_or("", |shop| shop.id), model: models::SHELF, labels }
+}
+
+/// Every store of the tenant.
+pub fn stores() -> impl Iterator<Item = &'static str> {
+    shops::SHOPS.iter().map(|shop| shop.id)
+}
+
+/// Labels of the whole tenant.
+pub fn labels() -> u32 {
+    u32::try_from(shops::SHOPS.len()).unwrap_or(u32::MAX).saturating_mul(LABELS_PER_STORE)
+}
+
+/// The refreshed model's record as first loaded.
+pub fn model_version_1() -> Result<Record, DemoError> {
+    let of = refreshed_model();
+    model_record(of.store, of.model, models::layout(of.model))
+}
+
+/// The refreshed model's record at version 2, visibly different.
+pub fn model_version_2() -> Result<Record, DemoError> {
+    let of = refreshed_model();
+    model_record(of.store, of.model, models::SHELF_VERSION_2)
+}
+
+/// All records of the tenant, inputs before what names them, so that a label is complete when its link arrives.
+pub fn records() -> Result<Vec<Record>, DemoError> {
+    let mut records = Vec::new();
+    for panel in panels::PANELS {
+        records.push(record(DtoType::EslType, &format!("t/{TENANT}/esltypes/{}", panel.id), &EslType::from(panel))?);
+    }
+    for shop in shops::SHOPS {
+        store_records(shop, &mut records)?;
+    }
+    Ok(records)
+}
+
+fn store_records(shop: &'static shops::Shop, records: &mut Vec<Record>) -> Result<(), DemoError> {
+    let store = format!("t/{TENANT}/s/{}", shop.id);
+    for model in models::ALL {
+        records.push(model_record(shop.id, model, models::layout(model))?);
+    }
+    let access_point = AccessPoint { driver: DRIVER.to_owned(), address: String::new() };
+    records.push(record(DtoType::AccessPoint, &format!("{store}/accesspoints/{ACCESS_POINT}"), &access_point)?);
+    for item in items::items(shop) {
+        let values = StoreItemValues { values: item.values };
+        records.push(record(DtoType::StoreItemValues, &format!("{store}/items/{}", item.id), &values)?);
+    }
+    let labels = || (0..LABELS_PER_STORE).filter_map(|index| panels::panel_of(index).map(|panel| (index, panel)));
+    for (index, panel) in labels() {
+        let label = StoreEsl {
+            esltype_id: panel.id.to_owned(),
+            accesspoint_id: ACCESS_POINT.to_owned(),
+            // Locally administered addresses (second hex digit 2): those of no real hardware.
+            hardware_address: format!("02:DE:30:{:02X}:{:02X}:{:02X}", shop.digit, index / 256, index % 256),
+        };
+        records.push(record(DtoType::StoreEsl, &format!("{store}/esls/{}", label_id(index)), &label)?);
+    }
+    for (index, panel) in labels() {
+        let link = EccLink {
+            item_id: format!("art-{:05}", index % ITEMS_PER_STORE + 1),
+            model_id: panel.model.to_owned(),
+            parameters: BTreeMap::from([("facings".to_owned(), (index % 4 + 1).to_string())]),
+        };
+        records.push(record(DtoType::EccLink, &format!("{store}/ecclinks/{}", label_id(index)), &link)?);
+    }
+    Ok(())
+}
+
+fn label_id(index: u32) -> String {
+    format!("L{:04}", index + 1)
+}
+
+fn model_record(store: &str, model: &str, layout: &str) -> Result<Record, DemoError> {
+    let name = models::name(model).to_owned();
+    let dto = EccModel { layout: layout.to_owned(), name };
+    record(DtoType::EccModel, &format!("t/{TENANT}/s/{store}/eccmodels/{model}"), &dto)
+}
+
+fn record(dto_type: DtoType, urn: &str, message: &impl Message) -> Result<Record, DemoError> {
+    Ok(Record { dto_type, urn: Urn::record(dto_type, urn)?, payload: message.encode_to_vec().into() })
+}
+
+#[cfg(test)]
+mod tests;
