@@ -59,8 +59,25 @@ pub struct RefreshedModel {
 
 /// Which model gets its version 2.
 pub fn refreshed_model() -> RefreshedModel {
-    let labels = panels::PANELS.iter().filter(|panel| panel.model == models::SHELF).map(|panel| panel.labels).sum();
-    RefreshedModel { store: shops::SHOPS.first().map_or("", |shop| shop.id), model: models::SHELF, labels }
+    let labels = shops::SHOPS.first().map_or(0, |shop| {
+        let models = models_of_items(shop);
+        (0..LABELS_PER_STORE).filter(|index| model_of(&models, *index) == models::STANDARD).count()
+    });
+    RefreshedModel {
+        store: shops::SHOPS.first().map_or("", |shop| shop.id),
+        model: models::STANDARD,
+        labels: u32::try_from(labels).unwrap_or(u32::MAX),
+    }
+}
+
+/// The model for each item of a shop, in their order.
+fn models_of_items(shop: &'static shops::Shop) -> Vec<&'static str> {
+    items::items(shop).map(|item| models::model_for(&item.values)).collect()
+}
+
+/// The model of the label `index`: that of the item it shows.
+fn model_of(models: &[&'static str], index: u32) -> &'static str {
+    models.get((index % ITEMS_PER_STORE) as usize).copied().unwrap_or(models::STANDARD)
 }
 
 /// Every store of the tenant.
@@ -75,14 +92,12 @@ pub fn labels() -> u32 {
 
 /// The refreshed model's record as first loaded.
 pub fn model_version_1() -> Result<Record, DemoError> {
-    let of = refreshed_model();
-    model_record(of.store, of.model, models::layout(of.model))
+    model_record(refreshed_model().store, &models::STANDARD_MODEL, models::STANDARD_MODEL.layout)
 }
 
 /// The refreshed model's record at version 2, visibly different.
 pub fn model_version_2() -> Result<Record, DemoError> {
-    let of = refreshed_model();
-    model_record(of.store, of.model, models::SHELF_VERSION_2)
+    model_record(refreshed_model().store, &models::STANDARD_MODEL, models::STANDARD_VERSION_2)
 }
 
 /// All records of the tenant, inputs before what names them, so that a label is complete when its link arrives.
@@ -99,8 +114,8 @@ pub fn records() -> Result<Vec<Record>, DemoError> {
 
 fn store_records(shop: &'static shops::Shop, records: &mut Vec<Record>) -> Result<(), DemoError> {
     let store = format!("t/{TENANT}/s/{}", shop.id);
-    for model in models::ALL {
-        records.push(model_record(shop.id, model, models::layout(model))?);
+    for model in models::MODELS {
+        records.push(model_record(shop.id, model, model.layout)?);
     }
     let access_point = AccessPoint { driver: DRIVER.to_owned(), address: String::new() };
     records.push(record(DtoType::AccessPoint, &format!("{store}/accesspoints/{ACCESS_POINT}"), &access_point)?);
@@ -118,10 +133,11 @@ fn store_records(shop: &'static shops::Shop, records: &mut Vec<Record>) -> Resul
         };
         records.push(record(DtoType::StoreEsl, &format!("{store}/esls/{}", label_id(index)), &label)?);
     }
-    for (index, panel) in labels() {
+    let item_models = models_of_items(shop);
+    for (index, _) in labels() {
         let link = EccLink {
             item_id: format!("art-{:05}", index % ITEMS_PER_STORE + 1),
-            model_id: panel.model.to_owned(),
+            model_id: model_of(&item_models, index).to_owned(),
             parameters: BTreeMap::from([("facings".to_owned(), (index % 4 + 1).to_string())]),
         };
         records.push(record(DtoType::EccLink, &format!("{store}/ecclinks/{}", label_id(index)), &link)?);
@@ -133,10 +149,9 @@ fn label_id(index: u32) -> String {
     format!("L{:04}", index + 1)
 }
 
-fn model_record(store: &str, model: &str, layout: &str) -> Result<Record, DemoError> {
-    let name = models::name(model).to_owned();
-    let dto = EccModel { layout: layout.to_owned(), name };
-    record(DtoType::EccModel, &format!("t/{TENANT}/s/{store}/eccmodels/{model}"), &dto)
+fn model_record(store: &str, model: &models::Model, layout: &str) -> Result<Record, DemoError> {
+    let dto = EccModel { layout: layout.to_owned(), name: model.name.to_owned() };
+    record(DtoType::EccModel, &format!("t/{TENANT}/s/{store}/eccmodels/{}", model.id), &dto)
 }
 
 fn record(dto_type: DtoType, urn: &str, message: &impl Message) -> Result<Record, DemoError> {

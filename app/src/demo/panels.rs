@@ -2,7 +2,7 @@
 
 use proto::records::v1::{EslType, Palette};
 
-/// A panel type with the ECC model its labels are linked to.
+/// A panel type.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Panel {
     /// Id of its `esltype.v1`.
@@ -17,43 +17,17 @@ pub(super) struct Panel {
     pub(super) rotation: u32,
     /// Labels of this type in each shop.
     pub(super) labels: u32,
-    /// Model of these labels.
-    pub(super) model: &'static str,
 }
 
 /// All panel types. The labels of a shop come in this order and add up to [`super::LABELS_PER_STORE`].
 pub(super) const PANELS: &[Panel] = &[
-    panel("s29-bwr", "2.9 inch, white black red", (296, 128), Palette::Bwr, 0, 150, super::models::SHELF),
-    panel("s29-bw", "2.9 inch, white black", (296, 128), Palette::Bw, 0, 110, super::models::SHELF),
-    panel(
-        "s29-bw-portrait",
-        "2.9 inch, white black, driven upright",
-        (128, 296),
-        Palette::Bw,
-        90,
-        40,
-        super::models::SHELF,
-    ),
-    panel(
-        "s29-bwr-flipped",
-        "2.9 inch, white black red, mounted upside down",
-        (296, 128),
-        Palette::Bwr,
-        180,
-        20,
-        super::models::SHELF,
-    ),
-    panel("m42-bwry", "4.2 inch, white black red yellow", (400, 300), Palette::Bwry, 0, 50, super::models::PROMO),
-    panel(
-        "m42-bwry-portrait",
-        "4.2 inch, white black red yellow, driven upright",
-        (300, 400),
-        Palette::Bwry,
-        270,
-        14,
-        super::models::PROMO,
-    ),
-    panel("l75-spectra6", "7.5 inch, six colours", (800, 480), Palette::Spectra6, 0, 16, super::models::POSTER),
+    panel("s29-bwr", "2.9 inch, white black red", (296, 128), Palette::Bwr, 0, 150),
+    panel("s29-bw", "2.9 inch, white black", (296, 128), Palette::Bw, 0, 110),
+    panel("s29-bw-portrait", "2.9 inch, white black, driven upright", (128, 296), Palette::Bw, 90, 40),
+    panel("s29-bwr-flipped", "2.9 inch, white black red, mounted upside down", (296, 128), Palette::Bwr, 180, 20),
+    panel("m42-bwry", "4.2 inch, white black red yellow", (400, 300), Palette::Bwry, 0, 50),
+    panel("m42-bwry-portrait", "4.2 inch, white black red yellow, driven upright", (300, 400), Palette::Bwry, 270, 14),
+    panel("l75-spectra6", "7.5 inch, six colours", (800, 480), Palette::Spectra6, 0, 16),
 ];
 
 const fn panel(
@@ -63,9 +37,8 @@ const fn panel(
     palette: Palette,
     rotation: u32,
     labels: u32,
-    model: &'static str,
 ) -> Panel {
-    Panel { id, name, size, palette, rotation, labels, model }
+    Panel { id, name, size, palette, rotation, labels }
 }
 
 /// The panel type of the label `index` (from 0) of a shop; none beyond the last.

@@ -62,5 +62,63 @@ fn version_2_is_another_model_of_the_same_name() {
     let (first, second) = (model_version_1().unwrap(), model_version_2().unwrap());
     assert_eq!(first.urn, second.urn);
     assert_ne!(first.payload, second.payload);
-    assert_eq!(refreshed_model().labels, 320);
+}
+
+#[test]
+fn version_2_is_of_the_model_of_most_labels() {
+    let refreshed = refreshed_model();
+    let urn = first_of_type(DtoType::EccModel, refreshed.model).urn;
+    assert_eq!(urn, model_version_2().unwrap().urn);
+    let links = records()
+        .unwrap()
+        .into_iter()
+        .filter(|record| record.dto_type == DtoType::EccLink && record.urn.store() == urn.store())
+        .map(|record| EccLink::decode(record.payload).unwrap().model_id);
+    let linked = links.filter(|model| model == refreshed.model).count();
+    assert_eq!(linked, refreshed.labels as usize);
+    assert!((200..LABELS_PER_STORE as usize).contains(&linked), "{linked}");
+}
+
+fn first_of_type(dto_type: DtoType, id: &str) -> Record {
+    let mut records = records().unwrap().into_iter();
+    records.find(|record| record.dto_type == dto_type && record.urn.record_id().unwrap().as_str() == id).unwrap()
+}
+
+/// Renders a label of the tenant as its panel would show it.
+fn render_label(records: &BTreeMap<String, &Record>, link: &Record, layout: &str) -> picture::Picture {
+    let store = format!("t/demo/s/{}", link.urn.store().unwrap());
+    let get = |urn: String| records[&urn].payload.clone();
+    let of = EccLink::decode(link.payload.clone()).unwrap();
+    let item = StoreItemValues::decode(get(format!("{store}/items/{}", of.item_id))).unwrap();
+    let label = StoreEsl::decode(get(link.urn.sibling(DtoType::StoreEsl).unwrap().to_string())).unwrap();
+    let panel = EslType::decode(get(format!("t/demo/esltypes/{}", label.esltype_id))).unwrap();
+    let model = render::EccModel::parse(layout).unwrap();
+    let input = render::EccInput {
+        panel: render::Panel {
+            width: panel.width,
+            height: panel.height,
+            palette: picture::Palette::from_number(panel.palette).unwrap(),
+            rotation: picture::Rotation::from_degrees(i32::try_from(panel.rotation).unwrap()).unwrap(),
+        },
+        item: &item.values,
+        parameters: &of.parameters,
+    };
+    render::render(&model, &input).unwrap_or_else(|error| unreachable!("{}: {error}", link.urn))
+}
+
+#[test]
+fn every_label_renders_and_version_2_looks_different() {
+    let records = records().unwrap();
+    let by_urn: BTreeMap<String, &Record> = records.iter().map(|record| (record.urn.to_string(), record)).collect();
+    let mut seen = BTreeSet::new();
+    for link in records.iter().filter(|record| record.dto_type == DtoType::EccLink) {
+        let of = EccLink::decode(link.payload.clone()).unwrap();
+        let layout = models::MODELS.iter().find(|model| model.id == of.model_id).unwrap().layout;
+        let shown = render_label(&by_urn, link, layout);
+        seen.insert(shown.digest());
+        if of.model_id == models::STANDARD {
+            assert_ne!(shown, render_label(&by_urn, link, models::STANDARD_VERSION_2), "{}", link.urn);
+        }
+    }
+    assert!(seen.len() > 1000, "{} different pictures", seen.len());
 }

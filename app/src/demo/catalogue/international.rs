@@ -25,7 +25,7 @@ pub(super) const PRODUCTS: &[Product] = &[
     packed("Mature Cheddar", ["white", "red", "extra mature"], "Thatcher’s Yard", G([200, 350, 550]), 379),
     packed("Orange Marmalade", ["thick cut", "fine cut", "with ginger"], "Thatcher’s Yard", G([340, 454, 227]), 269),
     packed("Breakfast Tea Bags", ["original", "strong", "decaf"], "Harbour & Sons", Pc([80, 40, 160]), 349),
-    fresh("Avocado", ["Hass", "Fuerte", "ready to eat"], 699, "Peru", "Class I"),
+    fresh("Avocado", ["Hass", "Fuerte", "ready to eat"], 699, "Peru", "Cl. I"),
     packed("Луканка", ["класическа", "телешка", "пикантна"], "Родопски вкус", G([250, 180, 400]), 459),
     packed("Ајвар домаћи", ["благи", "љути", "печени"], "Бакина кухиња", G([330, 550, 690]), 319),
     packed("Гречана крупа", ["ціла", "подрібнена", "зелена"], "Золотий колос", G([800, 400, 1000]), 229),
