@@ -1,0 +1,76 @@
+//! The gates of `SelfEnqueue` and `ReEnqueue`, and what makes two requests the same.
+
+use domain::{ErrorCode, Refusal, SplitItem, TenantId, Urn};
+
+use crate::model::{Operation, Queue};
+
+/// Refuses unless every item is a parent of a shape the queue declared, all under one tenant. Gives the tenant.
+pub(crate) fn injected(queue: &Queue, items: &[SplitItem], scope: Option<&Urn>) -> Result<TenantId, Refusal> {
+    let Some(first) = items.first() else {
+        return Err(Refusal::field("items", "must hold at least one parent"));
+    };
+    for (index, item) in items.iter().enumerate() {
+        if !item.target.is_parent() {
+            return Err(denied(format!("items[{index}].dto_id"), "a record cannot be injected, only a parent"));
+        }
+        if !queue.splits(item) {
+            return Err(denied(format!("items[{index}]"), "the queue did not declare that it splits parents of this shape"));
+        }
+    }
+    let tenant = first.target.urn().tenant();
+    for (index, item) in items.iter().enumerate() {
+        if item.target.urn().tenant() != tenant {
+            return Err(denied(format!("items[{index}].parent_id"), "all parents must lie under one tenant"));
+        }
+    }
+    if scope.is_some_and(|scope| scope.tenant() != tenant) {
+        return Err(denied("scope".to_owned(), "must lie under the tenant of the items"));
+    }
+    Ok(tenant.clone())
+}
+
+/// Refuses unless all children lie under the item's tenant, parents among them have a declared shape, and the item is not
+/// its own child (it would be split for ever).
+pub(crate) fn children(queue: &Queue, item: &SplitItem, children: &[SplitItem]) -> Result<(), Refusal> {
+    for (index, child) in children.iter().enumerate() {
+        let field = format!("items[{index}]");
+        if child.target.urn().tenant() != item.target.urn().tenant() {
+            return Err(denied(field, "must lie under the tenant of the item"));
+        }
+        if child.target.is_parent() && !queue.splits(child) {
+            return Err(denied(field, "the queue did not declare that it splits parents of this shape"));
+        }
+        if child == item {
+            return Err(Refusal::field(field, "is the item itself"));
+        }
+    }
+    Ok(())
+}
+
+fn denied(field: String, message: &str) -> Refusal {
+    Refusal::new(ErrorCode::PermissionDenied, message).at(field)
+}
+
+/// The field in which a request differs from the accepted one of the same tracking id; none: it is the same request.
+/// The operator may differ (a colleague repeats the call); a default SLA differs from nothing.
+pub(crate) fn difference(accepted: &Operation, asked: &Operation) -> Option<&'static str> {
+    if accepted.queue != asked.queue {
+        return Some("queue_name");
+    }
+    if accepted.items_digest != asked.items_digest {
+        return Some("items");
+    }
+    if accepted.reason != asked.reason {
+        return Some("reason");
+    }
+    if accepted.trigger != asked.trigger {
+        return Some("trigger");
+    }
+    if accepted.scope != asked.scope {
+        return Some("scope");
+    }
+    match (accepted.sla_chosen, asked.sla_chosen) {
+        (Some(accepted), Some(asked)) if accepted != asked => Some("sla_timestamp"),
+        _ => None,
+    }
+}

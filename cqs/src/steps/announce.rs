@@ -1,0 +1,123 @@
+//! Changes of records come into the queues that subscribed to their types.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use domain::{ErrorCode, Refusal, SplitItem, Target, TenantId, Timestamp, TrackingId, sla_clamp};
+
+use crate::{
+    StoreError,
+    announce::{Announce, Announcement, Woken},
+    model::{HeadKey, Lane, Queue, RecordKey},
+    policy::coalesce::Arrival,
+    unit::Unit,
+};
+
+use super::{
+    arrive::{Origin, arrive, fresh_row},
+    changes::{Changes, Place},
+};
+
+/// Puts one row per announcement and subscribed queue into its lane, coalescing.
+pub(crate) async fn announce<U: Unit>(
+    unit: &mut U,
+    announcements: &[Announcement],
+    now: Timestamp,
+) -> Result<Woken, StoreError> {
+    if announcements.is_empty() {
+        return Ok(Woken::default());
+    }
+    let queues = unit.queue_list().await?;
+    let by_lane = lanes(unit, announcements, now).await?;
+    let mut changes = Changes::default();
+    for queue in &queues {
+        for (lane, announcements) in by_lane.values() {
+            let place = Place { queue, lane };
+            let told: Vec<&Announcement> =
+                announcements.iter().copied().filter(|told| queue.subscriptions.contains(&told.dto_type)).collect();
+            if told.is_empty() {
+                continue;
+            }
+            unit.lane_lock(&[HeadKey { queue: queue.id, lane: lane.id, store: None }]).await?;
+            let wanted = wanted(unit, place, told).await?;
+            let rows = wanted.into_iter().map(|told| row(place, told, now)).collect();
+            arrive(unit, place, rows, (Arrival::Fresh, &mut changes)).await?;
+        }
+    }
+    changes.write(unit, now).await
+}
+
+fn row(place: Place<'_>, told: &Announcement, now: Timestamp) -> crate::model::Row {
+    let item = SplitItem { dto_type: told.dto_type, target: Target::Record(told.urn.clone()), alias: None };
+    let origin = Origin { sla: sla_clamp(Some(told.sla), now), tracking_id: told.tracking_id.clone() };
+    fresh_row(place, item, &origin)
+}
+
+/// Announcements by lane, in order of the lanes' ids; refuses one into another tenant's lane.
+async fn lanes<'a, U: Unit>(
+    unit: &mut U,
+    announcements: &'a [Announcement],
+    now: Timestamp,
+) -> Result<BTreeMap<i64, (Lane, Vec<&'a Announcement>)>, StoreError> {
+    let mut ordinary: BTreeMap<TenantId, i64> = BTreeMap::new();
+    let mut by_lane: BTreeMap<i64, (Lane, Vec<&Announcement>)> = BTreeMap::new();
+    for told in announcements {
+        let tenant = told.urn.tenant();
+        let id = match told.lane {
+            Some(id) => {
+                if !by_lane.contains_key(&id) {
+                    let lane = unit.lane_find(id).await?.ok_or_else(StoreError::stale_lease)?;
+                    by_lane.insert(id, (lane, Vec::new()));
+                }
+                id
+            }
+            None => match ordinary.get(tenant) {
+                Some(id) => *id,
+                None => {
+                    let lane = unit.lane_ordinary(tenant, now).await?;
+                    let id = lane.id;
+                    ordinary.insert(tenant.clone(), id);
+                    by_lane.entry(id).or_insert_with(|| (lane, Vec::new()));
+                    id
+                }
+            },
+        };
+        if let Some((lane, told_here)) = by_lane.get_mut(&id) {
+            if lane.tenant != *tenant {
+                let message = "a record of another tenant cannot be announced in this lane";
+                return Err(Refusal::new(ErrorCode::PermissionDenied, message).into());
+            }
+            told_here.push(told);
+        }
+    }
+    Ok(by_lane)
+}
+
+/// Leaves out what is announced only if undelivered and is not.
+async fn wanted<'a, U: Unit>(
+    unit: &mut U,
+    place: Place<'_>,
+    told: Vec<&'a Announcement>,
+) -> Result<Vec<&'a Announcement>, StoreError> {
+    let key = |told: &Announcement| RecordKey { dto_type: told.dto_type, urn: told.urn.clone() };
+    let asked: Vec<RecordKey> =
+        told.iter().filter(|told| told.announce == Announce::OnlyIfUndelivered).map(|told| key(told)).collect();
+    if asked.is_empty() {
+        return Ok(told);
+    }
+    let mut undelivered: BTreeSet<RecordKey> =
+        unit.row_elsewhere(place.queue.id, place.lane.id, &asked).await?.into_iter().collect();
+    undelivered.extend(unit.undelivered_among(place.queue.id, &asked).await?);
+    Ok(told
+        .into_iter()
+        .filter(|told| told.announce == Announce::Always || undelivered.contains(&key(told)))
+        .collect())
+}
+
+/// Whether that tracking id names an operation of the tenant.
+pub(crate) async fn is_operation<U: Unit>(
+    unit: &mut U,
+    tenant: &TenantId,
+    tracking_id: &TrackingId,
+) -> Result<bool, StoreError> {
+    Ok(unit.operation_find(tenant, tracking_id).await?.is_some())
+}

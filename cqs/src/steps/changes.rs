@@ -1,0 +1,117 @@
+//! What a step did to heads and ledger, collected and written once at its end.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use domain::{LaneKind, Timestamp};
+
+use crate::{
+    StoreError,
+    announce::Woken,
+    model::{Counts, Exclusive, HeadChange, HeadKey, Lane, LaneClass, LedgerKey, Queue, Row, RowKind},
+    unit::Unit,
+};
+
+/// Where rows move: a lane in a queue.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place<'a> {
+    /// The queue.
+    pub(crate) queue: &'a Queue,
+    /// The lane.
+    pub(crate) lane: &'a Lane,
+}
+
+impl Place<'_> {
+    /// The head under which a row lies here.
+    pub(crate) fn head(&self, row: &Row) -> HeadKey {
+        HeadKey { queue: self.queue.id, lane: self.lane.id, store: row.store.clone() }
+    }
+}
+
+/// Collected changes.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    heads: BTreeMap<HeadKey, (LaneClass, HeadChange)>,
+    ledger: BTreeMap<LedgerKey, Counts>,
+    woken: Woken,
+}
+
+impl Default for LaneClass {
+    fn default() -> Self {
+        Self::Ordinary
+    }
+}
+
+impl Changes {
+    fn head(&mut self, place: Place<'_>, row: &Row) -> &mut HeadChange {
+        &mut self.heads.entry(place.head(row)).or_insert((place.lane.kind.into(), HeadChange::default())).1
+    }
+
+    fn waits_by(&mut self, place: Place<'_>, row: &Row, by: i64) {
+        let head = self.head(place, row);
+        match (row.due_at, row.kind()) {
+            (Some(_), _) => head.delayed += by,
+            (None, RowKind::Label) => head.ready_labels += by,
+            (None, RowKind::Parent) => head.ready_parents += by,
+        }
+    }
+
+    /// A row waits now.
+    pub(crate) fn waits(&mut self, place: Place<'_>, row: &Row) {
+        self.waits_by(place, row, 1);
+        if row.due_at.is_none() {
+            self.wake(place.queue);
+        }
+    }
+
+    /// A row waits no more as it did.
+    pub(crate) fn waited(&mut self, place: Place<'_>, row: &Row) {
+        self.waits_by(place, row, -1);
+    }
+
+    /// A row is leased now.
+    pub(crate) fn leased(&mut self, place: Place<'_>, row: &Row) {
+        self.head(place, row).leased_parents += i64::from(row.kind() == RowKind::Parent);
+    }
+
+    /// A row is leased no more. What its lease kept back may be claimable now.
+    pub(crate) fn released(&mut self, place: Place<'_>, row: &Row) {
+        self.head(place, row).leased_parents -= i64::from(row.kind() == RowKind::Parent);
+        if row.kind() == RowKind::Parent || place.queue.exclusive == Exclusive::ByStore {
+            self.wake(place.queue);
+        }
+    }
+
+    /// Counts, where the lane is an operation's; other lanes have no ledger.
+    pub(crate) fn count(&mut self, place: Place<'_>, kind: RowKind, counts: Counts) {
+        if place.lane.kind == LaneKind::Operation {
+            *self.ledger.entry(LedgerKey { lane: place.lane.id, queue: place.queue.id, kind }).or_default() += counts;
+        }
+    }
+
+    /// Something became claimable in the queue.
+    pub(crate) fn wake(&mut self, queue: &Queue) {
+        if !self.woken.0.contains(&queue.name) {
+            self.woken.0.insert(queue.name.clone());
+        }
+    }
+
+    /// Writes heads and ledger, and notes which operations finished or opened again.
+    pub(crate) async fn write<U: Unit>(self, unit: &mut U, now: Timestamp) -> Result<Woken, StoreError> {
+        let heads: Vec<_> = self.heads.into_iter().map(|(key, (class, change))| (key, class, change)).collect();
+        if !heads.is_empty() {
+            unit.head_change(&heads).await?;
+        }
+        let ledger: Vec<_> = self.ledger.into_iter().filter(|(_, counts)| *counts != Counts::default()).collect();
+        if !ledger.is_empty() {
+            unit.ledger_append(&ledger).await?;
+        }
+        // Only a lane whose number of open rows changed can have finished or opened again.
+        let moved: BTreeSet<i64> =
+            ledger.iter().filter(|(_, counts)| counts.open() != 0).map(|(key, _)| key.lane).collect();
+        for lane in moved {
+            let finished_at = unit.lane_is_idle(lane).await?.then_some(now);
+            unit.operation_settle(lane, finished_at).await?;
+        }
+        Ok(self.woken)
+    }
+}

@@ -1,0 +1,38 @@
+//! Upkeep: the ledger is folded, what nobody asks for any more is forgotten, and a restart ends all leases.
+
+use domain::Timestamp;
+
+use crate::{StoreError, announce::Woken, unit::Unit};
+
+use super::{changes::Changes, lease::sweep};
+
+/// Deltas folded in one round: a few milliseconds of one transaction.
+const FOLD_DELTAS: usize = 4_096;
+/// How long a `ReEnqueue` is remembered, in milliseconds (a day): any caller that repeats it has given up long before.
+const SPLITS_KEPT_MS: i64 = 24 * 60 * 60 * 1_000;
+/// How long an idle split lane is kept, in milliseconds (a day), for whoever looks at its rows' log lines.
+const LANES_KEPT_MS: i64 = 24 * 60 * 60 * 1_000;
+/// Rows forgotten in one round.
+const PRUNE_ROWS: usize = 1_000;
+
+/// One bounded round; true when more is to be folded.
+pub(crate) async fn maintain<U: Unit>(unit: &mut U, now: Timestamp) -> Result<bool, StoreError> {
+    let folded = unit.ledger_fold(FOLD_DELTAS).await?;
+    unit.split_prune(now.plus_ms(-SPLITS_KEPT_MS), PRUNE_ROWS).await?;
+    unit.lane_prune(now.plus_ms(-LANES_KEPT_MS), PRUNE_ROWS).await?;
+    Ok(folded == FOLD_DELTAS)
+}
+
+/// Ends some leases of every queue as lapsed, whatever their time; true when there may be more.
+pub(crate) async fn end_leases<U: Unit>(unit: &mut U, now: Timestamp) -> Result<(Woken, bool), StoreError> {
+    let ever = Timestamp::from_ms(i64::MAX);
+    let mut woken = Woken::default();
+    let mut more = false;
+    for queue in unit.queue_list().await? {
+        let mut changes = Changes::default();
+        // Lapsed by the end of time is every lease; what happens now is dated now.
+        more |= sweep(unit, &queue, ever, (&mut changes, now)).await?;
+        woken.extend(changes.write(unit, now).await?);
+    }
+    Ok((woken, more))
+}
