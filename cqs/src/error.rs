@@ -18,9 +18,9 @@ pub enum StoreError {
         /// Its key, as text.
         id: String,
     },
-    /// The engine failed.
-    #[error("database")]
-    Sql(#[from] sqlx::Error),
+    /// The database failed, or rolled the step back.
+    #[error(transparent)]
+    Db(#[from] db::DbError),
     /// A value could not be written as JSON for a statement; a fault of ours.
     #[error("statement parameters")]
     Json(#[from] serde_json::Error),
@@ -36,7 +36,14 @@ impl StoreError {
     pub fn into_refusal(self) -> Refusal {
         match self {
             Self::Refused(refusal) => refusal,
-            Self::BrokenRow { .. } | Self::Sql(_) | Self::Json(_) => Refusal::internal(),
+            Self::Db(error) => error.refusal(),
+            Self::BrokenRow { .. } | Self::Json(_) => Refusal::internal(),
         }
+    }
+}
+
+impl From<sqlx::Error> for StoreError {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Db(error.into())
     }
 }

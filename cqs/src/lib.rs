@@ -1,8 +1,38 @@
-//! The change queue service.
+//! The change queue service: one queue per service, lanes, leases, the operation ledger, the audit log.
+//!
+//! Reading order: [`announce`] and [`model`] (the words), [`policy`] (what is decided, pure), `unit` (what a twin can do),
+//! `steps` (the atomic steps, written once), the twins [`memory`] and [`sqlite`], [`store`] (the trait), `server` (gRPC).
+//!
+//! Invariants
+//! - A lease's generation only grows; a report under an ended or lapsed lease changes nothing.
+//! - A row is in exactly one place: waiting, leased, dead, or gone as done; the ledger of its operation says which, at
+//!   every instant.
+//! - A parent comes into a queue by `SelfEnqueue` or under a live lease of the queue's own service, in no other way.
+//! - Every step runs to its end or changes nothing, whether or not its caller still waits.
+//!
+//! Deliberately not here: what a notification means (worker services), records (`dtoflow`), operator tokens (`gateway`).
 
 pub mod announce;
 mod error;
+pub mod memory;
+pub mod model;
+pub mod policy;
+mod steps;
+pub mod store;
+mod unit;
 mod wakeups;
 
 pub use error::StoreError;
+pub use store::CqsStore;
+pub use unit::AuditFilter;
 pub use wakeups::Wakeups;
+
+/// Lower-case hexadecimal digits.
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

@@ -190,3 +190,108 @@ pub trait CqsStore: Send + Sync + 'static {
     /// Ends every lease as if it had lapsed. At start-up, where one process holds the store.
     fn end_all_leases(&self, now: Timestamp) -> Step<'_, Woken>;
 }
+
+/// Implements [`CqsStore`] for a twin that has `write` and `read`, each of which runs one closure over its unit.
+macro_rules! steps_of {
+    ($store:ty) => {
+        impl $crate::store::CqsStore for $store {
+            fn configure_queue(&self, ask: $crate::store::ConfigureAsk) -> $crate::store::Step<'_, bool> {
+                self.write(move |unit| Box::pin($crate::steps::queue::configure_queue(unit, ask)))
+            }
+
+            fn dequeue(
+                &self,
+                ask: $crate::store::DequeueAsk,
+                now: domain::Timestamp,
+            ) -> $crate::store::Step<'_, $crate::store::Dequeued> {
+                self.write(move |unit| Box::pin(async move { $crate::steps::dequeue::dequeue(unit, &ask, now).await }))
+            }
+
+            fn complete(
+                &self,
+                ask: $crate::store::CompleteAsk,
+                now: domain::Timestamp,
+            ) -> $crate::store::Step<'_, $crate::store::Completed> {
+                self.write(move |unit| Box::pin($crate::steps::complete::complete(unit, ask, now)))
+            }
+
+            fn extend_lease(
+                &self,
+                lease: domain::LeaseRef,
+                expires_at: domain::Timestamp,
+                now: domain::Timestamp,
+            ) -> $crate::store::Step<'_, ()> {
+                self.write(move |unit| {
+                    Box::pin(async move { $crate::steps::lease::extend_lease(unit, &lease, (expires_at, now)).await })
+                })
+            }
+
+            fn re_enqueue(
+                &self,
+                ask: $crate::store::SplitAsk,
+                now: domain::Timestamp,
+            ) -> $crate::store::Step<'_, $crate::store::Splitted> {
+                self.write(move |unit| Box::pin($crate::steps::re_enqueue::re_enqueue(unit, ask, now)))
+            }
+
+            fn self_enqueue(
+                &self,
+                ask: $crate::store::InjectAsk,
+                now: domain::Timestamp,
+            ) -> $crate::store::Step<'_, $crate::store::Injected> {
+                self.write(move |unit| Box::pin($crate::steps::self_enqueue::self_enqueue(unit, ask, now)))
+            }
+
+            fn operation(
+                &self,
+                tenant: domain::TenantId,
+                tracking_id: domain::TrackingId,
+            ) -> $crate::store::Step<'_, Option<$crate::model::OperationReport>> {
+                self.read(move |unit| {
+                    Box::pin(async move { $crate::steps::operation::operation(unit, &tenant, &tracking_id).await })
+                })
+            }
+
+            fn operations(
+                &self,
+                tenants: Vec<domain::TenantId>,
+                before: i64,
+                limit: usize,
+            ) -> $crate::store::Step<'_, Vec<$crate::model::OperationReport>> {
+                self.read(move |unit| {
+                    Box::pin(async move { $crate::steps::operation::operations(unit, &tenants, (before, limit)).await })
+                })
+            }
+
+            fn append_audit(&self, rows: Vec<$crate::model::AuditRow>) -> $crate::store::Step<'_, ()> {
+                self.write(move |unit| Box::pin(async move { $crate::steps::audit::append_audit(unit, &rows).await }))
+            }
+
+            fn audit(
+                &self,
+                filter: $crate::unit::AuditFilter,
+            ) -> $crate::store::Step<'_, Vec<$crate::model::AuditRow>> {
+                self.read(move |unit| Box::pin(async move { $crate::steps::audit::audit(unit, &filter).await }))
+            }
+
+            fn maintain(&self, now: domain::Timestamp) -> $crate::store::Step<'_, bool> {
+                self.write(move |unit| Box::pin($crate::steps::upkeep::maintain(unit, now)))
+            }
+
+            fn end_all_leases(&self, now: domain::Timestamp) -> $crate::store::Step<'_, $crate::announce::Woken> {
+                Box::pin(async move {
+                    let mut woken = $crate::announce::Woken::default();
+                    loop {
+                        let (some, more) =
+                            self.write(move |unit| Box::pin($crate::steps::upkeep::end_leases(unit, now))).await?;
+                        woken.extend(some);
+                        if !more {
+                            return Ok(woken);
+                        }
+                    }
+                })
+            }
+        }
+    };
+}
+pub(crate) use steps_of;

@@ -157,8 +157,12 @@ pub(crate) trait Ledger: Send {
     /// Folds the oldest deltas, at most `limit`; how many they were.
     fn ledger_fold(&mut self, limit: usize) -> impl Future<Output = Result<usize>> + Send;
     /// Appends to the dead letter; records are marked undelivered.
-    fn dead_append(&mut self, queue: i64, dead: &[DeadLetter], now: Timestamp)
-    -> impl Future<Output = Result<()>> + Send;
+    fn dead_append(
+        &mut self,
+        queue: i64,
+        dead: &[DeadLetter],
+        now: Timestamp,
+    ) -> impl Future<Output = Result<()>> + Send;
     /// Failed rows of a lane by queue and cause, the most frequent first.
     fn dead_groups(&mut self, lane: i64, limit: usize) -> impl Future<Output = Result<Vec<FailureGroup>>> + Send;
     /// Which of these records are marked undelivered in the queue.

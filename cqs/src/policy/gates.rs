@@ -14,7 +14,10 @@ pub(crate) fn injected(queue: &Queue, items: &[SplitItem], scope: Option<&Urn>) 
             return Err(denied(format!("items[{index}].dto_id"), "a record cannot be injected, only a parent"));
         }
         if !queue.splits(item) {
-            return Err(denied(format!("items[{index}]"), "the queue did not declare that it splits parents of this shape"));
+            return Err(denied(
+                format!("items[{index}]"),
+                "the queue did not declare that it splits parents of this shape",
+            ));
         }
     }
     let tenant = first.target.urn().tenant();

@@ -7,7 +7,7 @@ use domain::{ErrorCode, Refusal, SplitItem, Target, TenantId, Timestamp, Trackin
 use crate::{
     StoreError,
     announce::{Announce, Announcement, Woken},
-    model::{HeadKey, Lane, Queue, RecordKey},
+    model::{HeadKey, Lane, RecordKey},
     policy::coalesce::Arrival,
     unit::Unit,
 };
@@ -107,10 +107,7 @@ async fn wanted<'a, U: Unit>(
     let mut undelivered: BTreeSet<RecordKey> =
         unit.row_elsewhere(place.queue.id, place.lane.id, &asked).await?.into_iter().collect();
     undelivered.extend(unit.undelivered_among(place.queue.id, &asked).await?);
-    Ok(told
-        .into_iter()
-        .filter(|told| told.announce == Announce::Always || undelivered.contains(&key(told)))
-        .collect())
+    Ok(told.into_iter().filter(|told| told.announce == Announce::Always || undelivered.contains(&key(told))).collect())
 }
 
 /// Whether that tracking id names an operation of the tenant.

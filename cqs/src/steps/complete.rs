@@ -11,14 +11,13 @@ use crate::{
     unit::Unit,
 };
 
-use super::{changes::Changes, lease::{live, release}};
+use super::{
+    changes::Changes,
+    lease::{live, release},
+};
 
 /// Applies outcomes to rows of a live lease.
-pub(crate) async fn complete<U: Unit>(
-    unit: &mut U,
-    ask: CompleteAsk,
-    now: Timestamp,
-) -> Result<Completed, StoreError> {
+pub(crate) async fn complete<U: Unit>(unit: &mut U, ask: CompleteAsk, now: Timestamp) -> Result<Completed, StoreError> {
     let live = live(unit, &ask.lease, now).await?;
     let mut outcomes: BTreeMap<i64, Outcome> = BTreeMap::new();
     for (index, (id, outcome)) in ask.outcomes.into_iter().enumerate() {

@@ -63,11 +63,7 @@ async fn promote<U: Unit>(
 }
 
 /// The head to serve, and the answer to note.
-async fn choose<U: Unit>(
-    unit: &mut U,
-    queue: &Queue,
-    ask: &DequeueAsk,
-) -> Result<Option<(Head, Answer)>, StoreError> {
+async fn choose<U: Unit>(unit: &mut U, queue: &Queue, ask: &DequeueAsk) -> Result<Option<(Head, Answer)>, StoreError> {
     let ordinary = unit.head_first(queue.id, LaneClass::Ordinary).await?;
     let bulk = unit.head_first(queue.id, LaneClass::Bulk).await?;
     let sla = |head: &Option<Head>| head.as_ref().map(|head| head.claim_sla);

@@ -44,9 +44,8 @@ impl Live {
 pub(crate) async fn live<U: Unit>(unit: &mut U, lease: &LeaseRef, now: Timestamp) -> Result<Live, StoreError> {
     let queue = unit.queue_find(&lease.queue).await?.ok_or_else(StoreError::stale_lease)?;
     let found = unit.lease_find(lease.generation).await?;
-    let lease = found
-        .filter(|found| found.queue == queue.id && found.expires_at > now)
-        .ok_or_else(StoreError::stale_lease)?;
+    let lease =
+        found.filter(|found| found.queue == queue.id && found.expires_at > now).ok_or_else(StoreError::stale_lease)?;
     let lane = lane_of(unit, lease.lane).await?;
     Ok(Live { queue, lane, lease })
 }

@@ -44,8 +44,7 @@ async fn reports<U: Unit>(unit: &mut U, operations: Vec<Operation>) -> Result<Ve
     for operation in operations {
         let ledger = ledgers.remove(&operation.lane).unwrap_or_default();
         let failed = ledger.iter().any(|(_, counts)| counts.failed > 0);
-        let failures =
-            if failed { unit.dead_groups(operation.lane, FAILURE_GROUPS).await? } else { Vec::new() };
+        let failures = if failed { unit.dead_groups(operation.lane, FAILURE_GROUPS).await? } else { Vec::new() };
         reports.push(OperationReport { queues: by_queue(&queues, ledger), operation, failures });
     }
     Ok(reports)

@@ -21,18 +21,18 @@ use super::{
 pub(crate) const ACTION: &str = "SelfEnqueue";
 
 /// Opens an operation, or answers again what it answered to the same request.
-pub(crate) async fn self_enqueue<U: Unit>(unit: &mut U, ask: InjectAsk, now: Timestamp) -> Result<Injected, StoreError> {
+pub(crate) async fn self_enqueue<U: Unit>(
+    unit: &mut U,
+    ask: InjectAsk,
+    now: Timestamp,
+) -> Result<Injected, StoreError> {
     let queue = existing(unit, &ask.queue).await?;
     let tenant = gates::injected(&queue, &ask.items, ask.scope.as_ref())?;
     let mut operation = operation_asked(&ask, &tenant, now);
     if let Some(accepted) = unit.operation_find(&tenant, &ask.tracking_id).await? {
         return replay(unit, &ask, (accepted, operation)).await;
     }
-    let new = NewLane {
-        tenant: tenant.clone(),
-        kind: LaneKind::Operation,
-        tracking_id: Some(ask.tracking_id.clone()),
-    };
+    let new = NewLane { tenant: tenant.clone(), kind: LaneKind::Operation, tracking_id: Some(ask.tracking_id.clone()) };
     let lane = unit.lane_open(new, now).await?;
     let place = Place { queue: &queue, lane: &lane };
     let origin = Origin { sla: operation.sla, tracking_id: None };

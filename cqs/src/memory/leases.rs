@@ -1,0 +1,87 @@
+//! Leases and leased rows.
+
+use domain::Timestamp;
+
+use super::MemoryUnit;
+use crate::{
+    StoreError,
+    model::{Lease, Row, SplitCounts},
+    unit::{Leases, SplitKey},
+};
+
+impl Leases for MemoryUnit {
+    async fn lease_take(&mut self, lease: &Lease, rows: &[Row]) -> Result<i64, StoreError> {
+        self.work.last_generation += 1;
+        let generation = self.work.last_generation;
+        self.work.leases.insert(generation, Lease { generation, ..lease.clone() });
+        for row in rows {
+            self.take_waiting(row.id);
+            self.work.leased.insert((generation, row.id), row.clone());
+        }
+        Ok(generation)
+    }
+
+    async fn lease_find(&mut self, generation: i64) -> Result<Option<Lease>, StoreError> {
+        Ok(self.work.leases.get(&generation).cloned())
+    }
+
+    async fn lease_rows(&mut self, generation: i64) -> Result<Vec<Row>, StoreError> {
+        let range = (generation, i64::MIN)..=(generation, i64::MAX);
+        Ok(self.work.leased.range(range).map(|(_, row)| row.clone()).collect())
+    }
+
+    async fn lease_rows_of(&mut self, generation: i64, ids: &[i64]) -> Result<Vec<Row>, StoreError> {
+        let mut rows = self.lease_rows(generation).await?;
+        rows.retain(|row| ids.contains(&row.id));
+        Ok(rows)
+    }
+
+    async fn lease_extend(&mut self, generation: i64, expires_at: Timestamp) -> Result<(), StoreError> {
+        if let Some(lease) = self.work.leases.get_mut(&generation) {
+            lease.expires_at = expires_at;
+        }
+        Ok(())
+    }
+
+    async fn lease_release(&mut self, generation: i64, ids: &[i64]) -> Result<bool, StoreError> {
+        for id in ids {
+            self.work.leased.remove(&(generation, *id));
+        }
+        let ended = self.lease_rows(generation).await?.is_empty();
+        if ended {
+            self.work.leases.remove(&generation);
+        }
+        Ok(ended)
+    }
+
+    async fn lease_lapsed(&mut self, queue: i64, now: Timestamp, limit: usize) -> Result<Vec<Lease>, StoreError> {
+        let lapsed = |lease: &&Lease| lease.queue == queue && lease.expires_at <= now;
+        let mut lapsed: Vec<Lease> = self.work.leases.values().filter(lapsed).cloned().collect();
+        lapsed.sort_by_key(|lease| (lease.expires_at, lease.generation));
+        lapsed.truncate(limit);
+        Ok(lapsed)
+    }
+
+    async fn lease_next_lapse(&mut self, queue: i64) -> Result<Option<Timestamp>, StoreError> {
+        let of_queue = self.work.leases.values().filter(|lease| lease.queue == queue);
+        Ok(of_queue.map(|lease| lease.expires_at).min())
+    }
+
+    async fn split_find(&mut self, key: SplitKey) -> Result<Option<SplitCounts>, StoreError> {
+        Ok(self.work.splits.get(&key).map(|(counts, _)| *counts))
+    }
+
+    async fn split_put(&mut self, key: SplitKey, counts: SplitCounts, now: Timestamp) -> Result<(), StoreError> {
+        self.work.splits.insert(key, (counts, now));
+        Ok(())
+    }
+
+    async fn split_prune(&mut self, before: Timestamp, limit: usize) -> Result<(), StoreError> {
+        let old: Vec<SplitKey> =
+            self.work.splits.iter().filter(|(_, (_, at))| *at < before).map(|(key, _)| *key).take(limit).collect();
+        for key in old {
+            self.work.splits.remove(&key);
+        }
+        Ok(())
+    }
+}

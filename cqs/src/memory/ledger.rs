@@ -1,0 +1,80 @@
+//! The ledger and the dead letter.
+
+use std::collections::BTreeMap;
+
+use domain::Timestamp;
+
+use super::MemoryUnit;
+use crate::{
+    StoreError,
+    model::{Counts, DeadLetter, FailureGroup, LedgerKey, RecordKey, record_key},
+    unit::Ledger,
+};
+
+impl Ledger for MemoryUnit {
+    async fn ledger_append(&mut self, deltas: &[(LedgerKey, Counts)]) -> Result<(), StoreError> {
+        self.work.deltas.extend_from_slice(deltas);
+        Ok(())
+    }
+
+    async fn ledger_read(&mut self, lanes: &[i64]) -> Result<Vec<(LedgerKey, Counts)>, StoreError> {
+        let mut sum: BTreeMap<LedgerKey, Counts> = BTreeMap::new();
+        let folded = self.work.folded.iter().map(|(key, counts)| (*key, *counts));
+        for (key, counts) in folded.chain(self.work.deltas.iter().copied()) {
+            if lanes.contains(&key.lane) {
+                *sum.entry(key).or_default() += counts;
+            }
+        }
+        Ok(sum.into_iter().collect())
+    }
+
+    async fn ledger_fold(&mut self, limit: usize) -> Result<usize, StoreError> {
+        let folded = self.work.deltas.len().min(limit);
+        for (key, counts) in self.work.deltas.drain(..folded) {
+            *self.work.folded.entry(key).or_default() += counts;
+        }
+        Ok(folded)
+    }
+
+    async fn dead_append(&mut self, queue: i64, dead: &[DeadLetter], _: Timestamp) -> Result<(), StoreError> {
+        for letter in dead {
+            if let Some(record) = record_key(&letter.row.item) {
+                self.work.undelivered.insert((queue, record));
+            }
+            self.work.dead.push((queue, letter.clone()));
+        }
+        Ok(())
+    }
+
+    async fn dead_groups(&mut self, lane: i64, limit: usize) -> Result<Vec<FailureGroup>, StoreError> {
+        let mut groups: BTreeMap<(i64, &str), (i64, String)> = BTreeMap::new();
+        for (queue, letter) in self.work.dead.iter().filter(|(_, letter)| letter.row.lane == lane) {
+            let urn = letter.row.item.target.urn().to_string();
+            let group = groups.entry((*queue, &letter.cause)).or_insert((0, urn.clone()));
+            group.0 += 1;
+            group.1 = group.1.clone().min(urn);
+        }
+        let mut groups: Vec<FailureGroup> = groups
+            .into_iter()
+            .filter_map(|((queue, cause), (count, sample_urn))| {
+                let queue = self.work.queues.iter().find(|found| found.id == queue)?.name.clone();
+                Some(FailureGroup { queue, cause: cause.to_owned(), count, sample_urn })
+            })
+            .collect();
+        groups.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| (&a.queue, &a.cause).cmp(&(&b.queue, &b.cause))));
+        groups.truncate(limit);
+        Ok(groups)
+    }
+
+    async fn undelivered_among(&mut self, queue: i64, records: &[RecordKey]) -> Result<Vec<RecordKey>, StoreError> {
+        let marked = |record: &&RecordKey| self.work.undelivered.contains(&(queue, (*record).clone()));
+        Ok(records.iter().filter(marked).cloned().collect())
+    }
+
+    async fn undelivered_clear(&mut self, queue: i64, records: &[RecordKey]) -> Result<(), StoreError> {
+        for record in records {
+            self.work.undelivered.remove(&(queue, record.clone()));
+        }
+        Ok(())
+    }
+}

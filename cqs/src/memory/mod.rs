@@ -1,0 +1,154 @@
+//! The memory twin: maps behind one lock. For tests and simulations, and as the oracle of the other twins: it derives
+//! heads from the rows themselves, where they keep counts.
+//!
+//! Differs by necessity: a unit of work is a copy of the state that replaces it at commit, so each costs as much as the
+//! state is large; nothing survives the process.
+
+mod audit;
+mod lanes;
+mod leases;
+mod ledger;
+mod operations;
+mod queues;
+mod rows;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
+
+use domain::{LeaseRef, StoreId, TenantId, Timestamp, TrackingId};
+use futures::future::{BoxFuture, FutureExt as _};
+use tokio::sync::{Mutex, OwnedMutexGuard};
+
+use crate::{
+    StoreError,
+    announce::{Announcement, LeaseLane, Woken},
+    model::{
+        AuditRow, CoalesceKey, Counts, DeadLetter, Lane, Lease, LedgerKey, Operation, Queue, RecordKey, Row, RowKind,
+        SplitCounts,
+    },
+    steps,
+    unit::SplitKey,
+};
+
+/// The order of ready rows.
+type ReadyKey = (i64, i64, Option<StoreId>, RowKind, Timestamp, i64);
+
+/// Everything the twin holds.
+#[derive(Debug, Clone, Default)]
+struct State {
+    queues: Vec<Queue>,
+    lanes: BTreeMap<i64, (Lane, Timestamp)>,
+    /// Waiting rows with their queues.
+    waiting: BTreeMap<i64, (i64, Row)>,
+    /// Ready ones among them, in claiming order.
+    ready: BTreeSet<ReadyKey>,
+    /// All waiting ones by what they coalesce on.
+    keys: BTreeMap<(i64, i64, CoalesceKey), i64>,
+    leases: BTreeMap<i64, Lease>,
+    leased: BTreeMap<(i64, i64), Row>,
+    splits: BTreeMap<SplitKey, (SplitCounts, Timestamp)>,
+    deltas: Vec<(LedgerKey, Counts)>,
+    folded: BTreeMap<LedgerKey, Counts>,
+    dead: Vec<(i64, DeadLetter)>,
+    undelivered: BTreeSet<(i64, RecordKey)>,
+    operations: Vec<Operation>,
+    audit: Vec<AuditRow>,
+    last_row: i64,
+    last_lane: i64,
+    last_generation: i64,
+}
+
+/// The memory twin. Clones share their state.
+#[derive(Clone, Default)]
+pub struct MemoryCqsStore {
+    state: Arc<Mutex<State>>,
+}
+
+impl fmt::Debug for MemoryCqsStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MemoryCqsStore")
+    }
+}
+
+/// A unit of work under way. Dropped without [`MemoryUnit::commit`], it changes nothing.
+pub struct MemoryUnit {
+    state: OwnedMutexGuard<State>,
+    work: State,
+}
+
+impl fmt::Debug for MemoryUnit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MemoryUnit")
+    }
+}
+
+impl MemoryUnit {
+    /// Makes the work count.
+    pub fn commit(mut self) {
+        *self.state = self.work;
+    }
+}
+
+impl MemoryCqsStore {
+    /// An empty store.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Begins a unit of work; others wait until it is committed or dropped. DTOflow's twin runs its own step around it.
+    pub async fn begin(&self) -> MemoryUnit {
+        let state = Arc::clone(&self.state).lock_owned().await;
+        let work = state.clone();
+        MemoryUnit { state, work }
+    }
+
+    fn write<T, F>(&self, step: F) -> BoxFuture<'_, Result<T, StoreError>>
+    where
+        T: Send + 'static,
+        F: for<'c> FnOnce(&'c mut MemoryUnit) -> BoxFuture<'c, Result<T, StoreError>> + Send + 'static,
+    {
+        async move {
+            let mut unit = self.begin().await;
+            let answer = step(&mut unit).await?;
+            unit.commit();
+            Ok(answer)
+        }
+        .boxed()
+    }
+
+    fn read<T, F>(&self, step: F) -> BoxFuture<'_, Result<T, StoreError>>
+    where
+        T: Send + 'static,
+        F: for<'c> FnOnce(&'c mut MemoryUnit) -> BoxFuture<'c, Result<T, StoreError>> + Send + 'static,
+    {
+        async move { step(&mut self.begin().await).await }.boxed()
+    }
+}
+
+crate::store::steps_of!(MemoryCqsStore);
+
+/// The lane that a live lease stands for; refuses with `STALE_LEASE` when it is over.
+pub async fn lease_check(unit: &mut MemoryUnit, lease: &LeaseRef, now: Timestamp) -> Result<LeaseLane, StoreError> {
+    steps::lease::lease_check(unit, lease, now).await
+}
+
+/// Puts a write's notifications into the queues.
+pub async fn announce(
+    unit: &mut MemoryUnit,
+    announcements: &[Announcement],
+    now: Timestamp,
+) -> Result<Woken, StoreError> {
+    steps::announce::announce(unit, announcements, now).await
+}
+
+/// Whether that tracking id names an operation of the tenant.
+pub async fn is_operation(
+    unit: &mut MemoryUnit,
+    tenant: &TenantId,
+    tracking_id: &TrackingId,
+) -> Result<bool, StoreError> {
+    steps::announce::is_operation(unit, tenant, tracking_id).await
+}

@@ -1,0 +1,46 @@
+//! Operations.
+
+use domain::{TenantId, Timestamp, TrackingId};
+
+use super::MemoryUnit;
+use crate::{StoreError, model::Operation, unit::Operations};
+
+impl Operations for MemoryUnit {
+    async fn operation_find(
+        &mut self,
+        tenant: &TenantId,
+        tracking_id: &TrackingId,
+    ) -> Result<Option<Operation>, StoreError> {
+        let named = |operation: &&Operation| operation.tenant == *tenant && operation.tracking_id == *tracking_id;
+        Ok(self.work.operations.iter().find(named).cloned())
+    }
+
+    async fn operation_insert(&mut self, operation: &Operation) -> Result<bool, StoreError> {
+        if self.operation_find(&operation.tenant, &operation.tracking_id).await?.is_some() {
+            return Ok(false);
+        }
+        let id = i64::try_from(self.work.operations.len()).unwrap_or(i64::MAX) + 1;
+        self.work.operations.push(Operation { id, ..operation.clone() });
+        Ok(true)
+    }
+
+    async fn operation_settle(&mut self, lane: i64, finished_at: Option<Timestamp>) -> Result<(), StoreError> {
+        if let Some(operation) = self.work.operations.iter_mut().find(|operation| operation.lane == lane)
+            && operation.finished_at.is_some() != finished_at.is_some()
+        {
+            operation.finished_at = finished_at;
+        }
+        Ok(())
+    }
+
+    async fn operation_page(
+        &mut self,
+        tenants: &[TenantId],
+        before: i64,
+        limit: usize,
+    ) -> Result<Vec<Operation>, StoreError> {
+        let newest_first = self.work.operations.iter().rev();
+        let listed = newest_first.filter(|operation| operation.id < before && tenants.contains(&operation.tenant));
+        Ok(listed.take(limit).cloned().collect())
+    }
+}
