@@ -110,8 +110,8 @@ fn inside(area: Area, sheet: Area) -> Rule {
 
 fn sizes(size: u16, floor: Option<u16>) -> Rule {
     let range = SIZE_MIN..=SIZE_MAX;
-    rule(range.contains(&size), "\"size\" is 8 to 400 px")?;
-    rule(floor.is_none_or(|floor| range.contains(&floor) && floor <= size), "\"size_min\" is 8 px to \"size\"")
+    rule(range.contains(&size), "\"size\" is 10 to 400 px")?;
+    rule(floor.is_none_or(|floor| range.contains(&floor) && floor <= size), "\"size_min\" is 10 px to \"size\"")
 }
 
 fn text(text: &Text, sheet: Area) -> Rule {

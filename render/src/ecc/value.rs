@@ -210,13 +210,13 @@ const fn substitute(ink: Ink, palette: Palette) -> Ink {
     }
 }
 
-/// The first ink the panel has, else the substitute of the first.
+/// The first ink the panel has, else the substitute of the last.
 pub(crate) fn index(inks: &Inks, palette: Palette) -> Shown {
     let have = |ink: Ink| palette.index_of(ink).map(|index| Shown { ink, index });
-    let first = inks.0.first().copied().unwrap_or(Ink::Black);
+    let last = inks.0.last().copied().unwrap_or(Ink::Black);
     inks.0
         .iter()
         .find_map(|ink| have(*ink))
-        .or_else(|| have(substitute(first, palette)))
+        .or_else(|| have(substitute(last, palette)))
         .unwrap_or(Shown { ink: Ink::White, index: 0 })
 }

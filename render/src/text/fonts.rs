@@ -20,8 +20,8 @@ static REGULAR: [&[u8]; 2] =
 static BOLD: [&[u8]; 2] =
     [include_bytes!("../../fonts/DejaVuSansCondensed-Bold.ttf"), include_bytes!("../../fonts/welsh-bold.ttf")];
 
-/// Smallest size, pixels per em: below, nothing can be read.
-pub(crate) const SIZE_MIN: u16 = 8;
+/// Smallest size, pixels per em: below, stems and bowls of the embedded fonts run together.
+pub(crate) const SIZE_MIN: u16 = 10;
 /// Largest size, pixels per em: digits about as high as a 400 px panel.
 pub(crate) const SIZE_MAX: u16 = 400;
 

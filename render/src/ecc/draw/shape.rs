@@ -39,28 +39,27 @@ fn paint(sketch: &mut Sketch<'_>, shape: &Shape, outline: Outline) {
 }
 
 fn rounded((width, height): (i32, i32), radius: i32, row: i32) -> (i32, i32) {
-    // Rows from the nearer end, inside the corner; centre of the row in half pixels from the corner's centre.
     let depth = row.min(height - 1 - row);
     if depth >= radius {
         return (0, width);
     }
-    let inset = radius - half_chord(2 * radius, 2 * (radius - depth) - 1);
+    // The row's middle, in half pixels from the corner's centre.
+    let inset = inset(2 * radius, 2 * (radius - depth) - 1);
     (inset, width - inset)
 }
 
 fn elliptic((width, height): (i32, i32), _: i32, row: i32) -> (i32, i32) {
-    // Scaled to a circle of the width, so that one square root serves: (2y+1-h) · w / h.
-    let offset = (2 * row + 1 - height).abs();
-    let scaled = i64::from(offset) * i64::from(width) / i64::from(height.max(1));
-    let half = half_chord(width, i32::try_from(scaled).unwrap_or(0));
-    let from = (width - 2 * half + 1).div_euclid(2).max(0);
-    (from, width - from)
+    // The row's middle, in half pixels from the centre, scaled to a circle as wide as the ellipse.
+    let offset = i64::from((2 * row + 1 - height).abs()) * i64::from(width) / i64::from(height.max(1));
+    let inset = inset(width, i32::try_from(offset).unwrap_or(0));
+    (inset, width - inset)
 }
 
-/// Half the chord, in pixels rounded, of a circle of diameter `d` half-pixels... both `d` and `offset` count half pixels.
-fn half_chord(d: i32, offset: i32) -> i32 {
-    let square = (i64::from(d) * i64::from(d) - i64::from(offset) * i64::from(offset)).max(0);
-    i32::try_from((square.isqrt() + 1) / 2).unwrap_or(0)
+/// Pixels outside a circle on each side of the row `offset` half pixels from its centre; `diameter` in pixels. A
+/// pixel is inside if its middle is.
+fn inset(diameter: i32, offset: i32) -> i32 {
+    let square = (i64::from(diameter).pow(2) - i64::from(offset).pow(2)).max(0);
+    (diameter - i32::try_from(square.isqrt()).unwrap_or(0)).div_euclid(2)
 }
 
 pub(crate) fn line(sketch: &mut Sketch<'_>, line: &Line) {
