@@ -1,2 +1,78 @@
-//! stub
-fn main() {}
+//! `reshelf-worker --config FILE`: runs worker services and serves their triggers.
+
+use std::{path::PathBuf, sync::Arc};
+
+use anyhow::Context as _;
+use clap::Parser;
+use daemon::{SystemClock, SystemIds, identity::Verifier, shutdown::Shutdown};
+use domain::{Clock, IdSource, ServiceName};
+use tokio::net::TcpListener;
+use worker::{
+    Worker, WorkerError, WorkerParts,
+    config::{self, Insecure, WorkerConfig},
+    trigger_routes,
+};
+
+/// Runs worker services of reshelf: rendering, merging, exporting.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    /// Configuration file (TOML).
+    #[arg(long)]
+    config: PathBuf,
+    /// Serves triggers beyond loopback without TLS.
+    #[arg(long)]
+    insecure: bool,
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    let config = config::read(&arguments.config)?;
+    daemon::telemetry::init(config.log_format.into(), "info");
+    let insecure = if arguments.insecure { Insecure::Allowed } else { Insecure::Refused };
+    run(&config, insecure).await
+}
+
+async fn run(config: &WorkerConfig, insecure: Insecure) -> anyhow::Result<()> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let ids: Arc<dyn IdSource> = Arc::new(SystemIds);
+    let services = config.service_names()?;
+    if services.contains(&ServiceName::HardwareExporter) {
+        anyhow::ensure!(!config.exporter.folder.as_os_str().is_empty(), "exporter.folder is required for the exporter");
+    }
+    let shutdown = Shutdown::default();
+    let parts = WorkerParts {
+        services,
+        platform: daemon::channel::connect(&config.platform).context("platform")?,
+        credentials: config.credentials(&clock)?,
+        exporter: config.exporter.clone(),
+        pipelines: config.pipelines.clone(),
+        clock: Arc::clone(&clock),
+        ids,
+        shutdown: shutdown.clone(),
+    };
+    if let Some(address) = config.listen_address(insecure)? {
+        let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
+        let verifier = Verifier::new(Arc::new(config.registry()?), clock);
+        let (routes, soft) = (trigger_routes(&parts)?, shutdown.soft.clone());
+        tracing::info!(%address, "serving triggers");
+        shutdown.tasks.spawn(async move {
+            if let Err(error) = daemon::serve::grpc(listener, routes, verifier, soft.clone()).await {
+                tracing::error!(%error, "the trigger server ended");
+            }
+            soft.cancel();
+        });
+    }
+    let stopping = shutdown.clone();
+    let stopped = tokio::spawn(async move { stopping.run().await });
+    match Worker::start(parts).await {
+        Ok(handle) => tracing::info!(services = ?handle.services(), "running"),
+        Err(WorkerError::Stopped) => {}
+        Err(error) => {
+            shutdown.soft.cancel();
+            return Err(error.into());
+        }
+    }
+    stopped.await.context("shutdown")?.context("signals")
+}

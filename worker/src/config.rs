@@ -1,0 +1,158 @@
+//! The program's configuration file.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use anyhow::Context as _;
+use daemon::{
+    identity::{Registry, ServiceCredentials, ServiceKey},
+    telemetry::LogFormat,
+};
+use domain::{Clock, ServiceName};
+
+use crate::{ExporterSettings, PipelineSettings};
+
+/// `reshelf-worker --config FILE`, as TOML. Paths are relative to the working directory.
+#[derive(Debug, Clone, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkerConfig {
+    /// The services to run, e.g. `["ecc-image-render-service"]`.
+    pub services: Vec<String>,
+    /// Addresses of the platform, tried in turn, e.g. `["http://127.0.0.1:7400"]`.
+    pub platform: Vec<String>,
+    /// Where triggers are served; needed when a service has some.
+    pub listen: Option<SocketAddr>,
+    /// The service registry: who may call the triggers.
+    pub registry: PathBuf,
+    /// Directory of the services' private keys, `{service}.key`.
+    pub keys: PathBuf,
+    /// The exporter's drivers.
+    #[serde(default)]
+    pub exporter: ExporterSettings,
+    /// How each queue is worked.
+    #[serde(default)]
+    pub pipelines: PipelineSettings,
+    /// How log lines look.
+    #[serde(default)]
+    pub log_format: LogLines,
+}
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogLines {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+impl From<LogLines> for LogFormat {
+    fn from(lines: LogLines) -> Self {
+        match lines {
+            LogLines::Text => Self::Text,
+            LogLines::Json => Self::Json,
+        }
+    }
+}
+
+impl WorkerConfig {
+    /// The services named.
+    pub fn service_names(&self) -> anyhow::Result<Vec<ServiceName>> {
+        anyhow::ensure!(!self.services.is_empty(), "services must not be empty");
+        self.services.iter().map(|name| name.parse().with_context(|| format!("services: {name:?}"))).collect()
+    }
+
+    /// The key of every service named, as credentials.
+    pub fn credentials(&self, clock: &Arc<dyn Clock>) -> anyhow::Result<BTreeMap<ServiceName, ServiceCredentials>> {
+        self.service_names()?
+            .into_iter()
+            .map(|service| {
+                let key = ServiceKey::read(&self.keys.join(format!("{service}.key")))?;
+                Ok((service, ServiceCredentials::new(service, key, Arc::clone(clock))))
+            })
+            .collect()
+    }
+
+    /// The registry.
+    pub fn registry(&self) -> anyhow::Result<Registry> {
+        let text = fs::read_to_string(&self.registry).with_context(|| format!("{}", self.registry.display()))?;
+        Ok(Registry::parse(&text)?)
+    }
+
+    /// The address triggers are served on. Refuses one beyond loopback without `insecure`: the connection is not
+    /// encrypted.
+    pub fn listen_address(&self, insecure: Insecure) -> anyhow::Result<Option<SocketAddr>> {
+        match self.listen {
+            Some(address) if !address.ip().is_loopback() && insecure == Insecure::Refused => {
+                anyhow::bail!(
+                    "listen: {address} is reachable from other machines without TLS; say --insecure to allow it"
+                )
+            }
+            listen => Ok(listen),
+        }
+    }
+}
+
+/// Whether unencrypted connections from other machines are accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Insecure {
+    /// Only from this machine.
+    Refused,
+    /// Accepted; a network that is trusted, or TLS in front.
+    Allowed,
+}
+
+/// Reads the file.
+pub fn read(path: &Path) -> anyhow::Result<WorkerConfig> {
+    Ok(daemon::config::read(path)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINIMAL: &str = r#"
+        services = ["ecc-image-render-service", "esl-image-merger"]
+        platform = ["http://127.0.0.1:7400"]
+        registry = "registry.toml"
+        keys = "keys"
+    "#;
+
+    fn written(text: &str) -> anyhow::Result<WorkerConfig> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), text).unwrap();
+        read(file.path())
+    }
+
+    #[test]
+    fn a_minimal_file_has_sound_defaults() {
+        let config = written(MINIMAL).unwrap();
+        assert_eq!(config.service_names().unwrap(), [ServiceName::EccImageRender, ServiceName::EslImageMerger]);
+        assert_eq!(config.pipelines, PipelineSettings::default());
+        assert_eq!(config.log_format, LogLines::Text);
+    }
+
+    #[test]
+    fn unknown_keys_and_services_are_refused_by_name() {
+        let error = written(&format!("{MINIMAL}\nworkers = 3")).unwrap_err().to_string();
+        assert!(error.contains("workers"), "{error}");
+        let error = written(&MINIMAL.replace("esl-image-merger", "merger")).unwrap().service_names().unwrap_err();
+        assert!(format!("{error:#}").contains("merger"), "{error:#}");
+    }
+
+    #[test]
+    fn beyond_loopback_only_when_told() {
+        let config = written(&format!("listen = \"0.0.0.0:7500\"\n{MINIMAL}")).unwrap();
+        assert!(config.listen_address(Insecure::Refused).is_err());
+        assert!(config.listen_address(Insecure::Allowed).unwrap().is_some());
+        let config = written(&format!("listen = \"127.0.0.1:7500\"\n{MINIMAL}")).unwrap();
+        assert!(config.listen_address(Insecure::Refused).unwrap().is_some());
+    }
+}

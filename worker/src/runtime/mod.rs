@@ -1,0 +1,36 @@
+//! One runtime for every service: dequeue a batch, split or handle it in bulk, complete it.
+//!
+//! Reading order: [`service`] (what a service says), [`platform`] (the calls), [`pipeline`] (the loop), [`split`],
+//! [`handle`], [`heartbeat`], [`read`] and [`write`](mod@write) (bulk records), [`backoff`], [`call`] (errors).
+//!
+//! Invariants
+//! - Every write and report names the lease; once it is over the batch is dropped and nothing more is written.
+//! - A poison item never harms its batch: whatever refuses or panics in bulk is tried again one by one.
+//! - Nothing here knows why a notification came: an injected parent and a real one take the same way.
+//! - Every batch, page, round and wait is bounded, and nothing loops without a wait.
+//!
+//! Deliberately not here: what any service computes (`services`), storage, SLA order (CQS's).
+
+mod backoff;
+mod call;
+mod cpu;
+mod handle;
+mod heartbeat;
+mod label;
+mod pipeline;
+mod platform;
+mod read;
+mod service;
+mod split;
+mod write;
+
+pub(crate) use call::CallError;
+pub(crate) use cpu::{contained, on_cpu};
+pub(crate) use label::{Label, LabelRef};
+pub(crate) use pipeline::{Runtime, RuntimeParts};
+pub(crate) use platform::Platform;
+pub(crate) use read::{Found, Reads, Records};
+pub(crate) use service::{AliasQuery, Context, Reported, Route, Service, Verdict};
+pub(crate) use write::{Input, RecordWrite, WriteState, write_many};
+
+pub use pipeline::PipelineSettings;

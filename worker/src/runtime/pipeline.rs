@@ -1,0 +1,347 @@
+//! The loop: dequeue, keep the lease alive, split or handle, complete.
+
+use std::{sync::Arc, time::Duration};
+
+use daemon::shutdown::Shutdown;
+use domain::{
+    Clock, ErrorCode, IdSource, LeaseRef, Notification, Outcome, Refusal, ServiceName,
+    limits::{CAUSE_MAX_BYTES, DEQUEUE_ITEMS_MAX, DEQUEUE_WAIT_MS_MAX, LEASE_MS_MAX, LEASE_MS_MIN},
+};
+use proto::notification_from_wire;
+use tokio::{sync::watch, time::Instant};
+
+use super::{
+    CallError, Context, Label, Platform, Route, Service,
+    backoff::Backoff,
+    handle::handle,
+    heartbeat::Heartbeat,
+    platform::{Ask, Leased},
+    split::{Split, split_many},
+};
+
+/// Shortest turn of the loop when nothing came: a platform that answers long-polls at once must not make it spin.
+const EMPTY_TURN_MIN: Duration = Duration::from_millis(50);
+
+/// How a service's queue is worked.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PipelineSettings {
+    /// Batches in hand at once per service, 1 to 16. Two let one read and write while the other renders.
+    pub pipelines: usize,
+    /// Most items of a batch, 1 to 2,000.
+    pub batch_max: i32,
+    /// How long a dequeue waits for a first item, in milliseconds, 0 to 30,000. A stop waits for it.
+    pub wait_ms: i32,
+    /// Length of a lease, in milliseconds, 100 to 600,000; extended while the batch is in hand.
+    pub lease_ms: i32,
+}
+
+impl Default for PipelineSettings {
+    fn default() -> Self {
+        // 256 labels render within a fraction of the lease and their pictures fill one write call at worst.
+        Self { pipelines: 2, batch_max: 256, wait_ms: 2_000, lease_ms: 30_000 }
+    }
+}
+
+impl PipelineSettings {
+    /// Each value forced into its range.
+    #[must_use]
+    pub fn within_bounds(self) -> Self {
+        Self {
+            pipelines: self.pipelines.clamp(1, 16),
+            batch_max: self.batch_max.clamp(1, DEQUEUE_ITEMS_MAX),
+            wait_ms: self.wait_ms.clamp(0, DEQUEUE_WAIT_MS_MAX),
+            lease_ms: self.lease_ms.clamp(LEASE_MS_MIN, LEASE_MS_MAX),
+        }
+    }
+}
+
+/// What a runtime is made of.
+pub(crate) struct RuntimeParts {
+    pub(crate) service: Arc<dyn Service>,
+    pub(crate) platform: Platform,
+    pub(crate) settings: PipelineSettings,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<dyn IdSource>,
+    pub(crate) worker_id: Arc<str>,
+    pub(crate) shutdown: Shutdown,
+}
+
+/// One service's runtime.
+pub(crate) struct Runtime {
+    parts: RuntimeParts,
+    configured: watch::Sender<bool>,
+}
+
+/// Whether the loop goes on.
+enum Turn {
+    Worked,
+    Idle,
+}
+
+impl Runtime {
+    pub(crate) fn new(parts: RuntimeParts) -> Arc<Self> {
+        Arc::new(Self { parts, configured: watch::Sender::new(false) })
+    }
+
+    /// The service's name.
+    pub(crate) fn name(&self) -> ServiceName {
+        self.parts.service.name()
+    }
+
+    /// Becomes true once the queue exists with its subscriptions.
+    pub(crate) fn configured(&self) -> watch::Receiver<bool> {
+        self.configured.subscribe()
+    }
+
+    /// Starts the pipelines on the current tokio runtime; they end with the shutdown's soft token.
+    pub(crate) fn start(self: &Arc<Self>) {
+        let runtime = Arc::clone(self);
+        self.parts.shutdown.tasks.spawn(async move {
+            if !runtime.configure().await {
+                return;
+            }
+            for _ in 0..runtime.parts.settings.pipelines {
+                let pipeline = Arc::clone(&runtime);
+                runtime.parts.shutdown.tasks.spawn(async move { pipeline.pipeline().await });
+            }
+        });
+    }
+
+    /// Makes the queue, however long the platform takes to answer; false when told to stop first.
+    async fn configure(&self) -> bool {
+        let mut backoff = Backoff::default();
+        loop {
+            match self.parts.platform.configure(self.parts.service.as_ref()).await {
+                Ok(()) => {
+                    tracing::info!(service = %self.parts.service.name(), "queue ready");
+                    self.configured.send_replace(true);
+                    return true;
+                }
+                Err(error) => {
+                    // The first failures of a common start are nobody's business.
+                    if backoff.failures() >= 3 {
+                        tracing::warn!(service = %self.parts.service.name(), %error, "the queue cannot be configured yet");
+                    }
+                    if !self.pause(&mut backoff).await {
+                        return false;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn pipeline(&self) {
+        let mut backoff = Backoff::default();
+        while !self.parts.shutdown.soft.is_cancelled() {
+            let started = Instant::now();
+            let turn = tokio::select! {
+                biased;
+                () = self.parts.shutdown.hard.cancelled() => return,
+                turn = self.turn() => turn,
+            };
+            match turn {
+                Ok(Turn::Worked) => backoff.reset(),
+                Ok(Turn::Idle) => {
+                    backoff.reset();
+                    tokio::time::sleep_until(started + EMPTY_TURN_MIN).await;
+                }
+                Err(error) => {
+                    if backoff.failures() == 0 {
+                        tracing::warn!(service = %self.parts.service.name(), %error, "the platform does not answer; trying again");
+                    }
+                    if !self.pause(&mut backoff).await {
+                        return;
+                    }
+                    // A platform that lost its data has no queue of ours either.
+                    if matches!(error, CallError::Never(_)) && !self.configure().await {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits; false when told to stop.
+    async fn pause(&self, backoff: &mut Backoff) -> bool {
+        tokio::select! {
+            () = self.parts.shutdown.soft.cancelled() => false,
+            () = tokio::time::sleep(backoff.next(self.parts.ids.as_ref())) => true,
+        }
+    }
+
+    async fn turn(&self) -> Result<Turn, CallError> {
+        let settings = &self.parts.settings;
+        let ask = Ask {
+            max_items: settings.batch_max,
+            wait_ms: settings.wait_ms,
+            lease_ms: settings.lease_ms,
+            worker_id: &self.parts.worker_id,
+        };
+        // Not cut short by a stop: an answer on its way would hold its items until the lease lapses.
+        let Some(Leased { lease, notifications }) = self.parts.platform.dequeue(&ask).await? else {
+            return Ok(Turn::Idle);
+        };
+        let length = Duration::from_millis(u64::try_from(settings.lease_ms).unwrap_or(0));
+        let (platform, extended, lease_ms) = (self.parts.platform.clone(), lease.clone(), settings.lease_ms);
+        let heartbeat = Heartbeat::start(length, move || {
+            let (platform, lease) = (platform.clone(), extended.clone());
+            async move { platform.extend(&lease, lease_ms).await }
+        });
+        let lost = tokio::select! {
+            biased;
+            () = heartbeat.lost() => true,
+            result = self.batch(&lease, notifications) => match result {
+                Ok(()) => false,
+                Err(CallError::Stale) => true,
+                Err(error) => return Err(error),
+            },
+        };
+        if lost {
+            tracing::info!(queue = %lease.queue, generation = lease.generation, "the lease is over; batch dropped");
+        }
+        Ok(Turn::Worked)
+    }
+
+    async fn batch(
+        &self,
+        lease: &LeaseRef,
+        notifications: Vec<proto::cqs::v1::DtoChangeNotification>,
+    ) -> Result<(), CallError> {
+        let service = self.parts.service.as_ref();
+        let mut outcomes: Vec<(i64, Outcome)> = Vec::with_capacity(notifications.len());
+        let (mut labels, mut splits) = (Vec::new(), Vec::new());
+        for wire in notifications {
+            let id = wire.id;
+            let notification = match notification_from_wire(wire) {
+                Ok(notification) => notification,
+                Err(refusal) => {
+                    outcomes.push((id, Outcome::Failed { cause: refusal.to_string() }));
+                    continue;
+                }
+            };
+            match service.route(&notification.item) {
+                Route::Label(label) => labels.push((label, notification)),
+                Route::Split(query) => splits.push((notification, query)),
+                Route::Forget(urn) => {
+                    service.forget(&urn).await;
+                    outcomes.push((id, Outcome::Done));
+                }
+                Route::Unknown => outcomes.push((id, unknown(&notification))),
+            }
+        }
+        if !splits.is_empty() {
+            self.split(lease, &splits, &mut outcomes).await?;
+        }
+        let labels = Label::group(labels);
+        if !labels.is_empty() {
+            let context = Context { platform: &self.parts.platform, lease, clock: self.parts.clock.as_ref() };
+            let handled = handle(service, context, self.parts.ids.as_ref(), &labels).await?;
+            for (label, outcome) in labels.iter().zip(handled) {
+                outcomes.extend(label.notifications.iter().map(|id| (*id, outcome.clone())));
+            }
+        }
+        self.complete(lease, &outcomes).await
+    }
+
+    async fn split(
+        &self,
+        lease: &LeaseRef,
+        splits: &[(Notification, super::AliasQuery)],
+        outcomes: &mut Vec<(i64, Outcome)>,
+    ) -> Result<(), CallError> {
+        let mut backoff = Backoff::default();
+        loop {
+            match split_many(&self.parts.platform, lease, splits).await {
+                Ok(done) => {
+                    let empty = splits.iter().zip(done).filter(|(_, split)| *split == Split::Empty);
+                    outcomes.extend(empty.map(|((notification, _), _)| (notification.id, Outcome::Done)));
+                    return Ok(());
+                }
+                Err(CallError::Stale) => return Err(CallError::Stale),
+                // A repeated ReEnqueue is a no-op, so all of them are repeated; the heartbeat bounds how often.
+                Err(error @ CallError::NotNow(_)) => {
+                    tracing::warn!(%error, "a split waits for the platform");
+                    tokio::time::sleep(backoff.next(self.parts.ids.as_ref())).await;
+                }
+                Err(error) => {
+                    tracing::error!(%error, "a split failed");
+                    return self.split_alone(lease, splits, outcomes).await;
+                }
+            }
+        }
+    }
+
+    /// Splits one by one, so that the one that cannot be split fails alone.
+    async fn split_alone(
+        &self,
+        lease: &LeaseRef,
+        splits: &[(Notification, super::AliasQuery)],
+        outcomes: &mut Vec<(i64, Outcome)>,
+    ) -> Result<(), CallError> {
+        for split in splits {
+            let id = split.0.id;
+            match split_many(&self.parts.platform, lease, std::slice::from_ref(split)).await {
+                Ok(done) if done.contains(&Split::Empty) => outcomes.push((id, Outcome::Done)),
+                Ok(_) => {}
+                Err(CallError::Stale) => return Err(CallError::Stale),
+                Err(CallError::Never(refusal)) => outcomes.push((id, Outcome::Failed { cause: refusal.to_string() })),
+                Err(error) => outcomes.push((id, Outcome::Retry { cause: error.to_string() })),
+            }
+        }
+        Ok(())
+    }
+
+    async fn complete(&self, lease: &LeaseRef, outcomes: &[(i64, Outcome)]) -> Result<(), CallError> {
+        if outcomes.is_empty() {
+            return Ok(());
+        }
+        let outcomes: Vec<(i64, Outcome)> = outcomes.iter().map(|(id, outcome)| (*id, with_cause(outcome))).collect();
+        let mut backoff = Backoff::default();
+        loop {
+            match self.parts.platform.complete(lease, &outcomes).await {
+                Ok(dead) => {
+                    if dead > 0 {
+                        tracing::warn!(queue = %lease.queue, dead, "items went to the dead letter");
+                    }
+                    return Ok(());
+                }
+                // Repeated after an answer that was lost, it is stale: the batch was completed.
+                Err(error @ CallError::NotNow(_)) => {
+                    tracing::warn!(%error, "a batch waits to be completed");
+                    tokio::time::sleep(backoff.next(self.parts.ids.as_ref())).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+fn unknown(notification: &Notification) -> Outcome {
+    let refusal = Refusal::new(
+        ErrorCode::FailedPrecondition,
+        format!("{} {} is not of this service", notification.item.dto_type, notification.item.target.urn()),
+    );
+    Outcome::Failed { cause: refusal.message }
+}
+
+/// The outcome with a cause that CQS takes: never empty, cut to its bound.
+fn with_cause(outcome: &Outcome) -> Outcome {
+    let clean = |cause: &str| {
+        let mut end = cause.len().min(CAUSE_MAX_BYTES);
+        while !cause.is_char_boundary(end) {
+            end -= 1;
+        }
+        match cause.get(..end) {
+            None | Some("") => "no cause was given".to_owned(),
+            Some(cause) => cause.to_owned(),
+        }
+    };
+    match outcome {
+        Outcome::Done => Outcome::Done,
+        Outcome::Unchanged => Outcome::Unchanged,
+        Outcome::Retry { cause } => Outcome::Retry { cause: clean(cause) },
+        Outcome::Defer { until, cause } => Outcome::Defer { until: *until, cause: clean(cause) },
+        Outcome::Failed { cause } => Outcome::Failed { cause: clean(cause) },
+    }
+}

@@ -1,0 +1,101 @@
+//! What a service says: its queue, where each notification leads, and what a label's output shall be.
+
+use domain::{AliasName, Clock, DtoType, LeaseRef, Outcome, ParentShape, ServiceName, SplitItem, Urn};
+use futures::future::BoxFuture;
+
+use super::{CallError, Input, Label, LabelRef, Platform, RecordWrite};
+
+/// A worker service. It says what to write; reading the queue, writing and reporting are the runtime's.
+pub(crate) trait Service: Send + Sync + 'static {
+    /// Its name, identity and queue.
+    fn name(&self) -> ServiceName;
+    /// Whose writes its queue is told about.
+    fn subscriptions(&self) -> &'static [DtoType];
+    /// The parents it splits.
+    fn shapes(&self) -> &'static [ParentShape];
+    /// Whether one worker holds a store at a time.
+    fn exclusive_by_store(&self) -> bool {
+        false
+    }
+    /// Where a notification leads. Pure, and blind to where it came from.
+    fn route(&self, item: &SplitItem) -> Route;
+    /// Forgets what it cached of a record. Saves memory; correctness never depends on it.
+    fn forget<'a>(&'a self, _urn: &'a Urn) -> BoxFuture<'a, ()> {
+        Box::pin(std::future::ready(()))
+    }
+    /// What shall become of each label, in order.
+    fn compute<'a>(
+        &'a self,
+        context: Context<'a>,
+        labels: &'a [Label],
+    ) -> BoxFuture<'a, Result<Vec<Verdict>, CallError>>;
+}
+
+/// What a service computes with.
+#[derive(Clone, Copy)]
+pub(crate) struct Context<'a> {
+    /// The platform, as this service.
+    pub(crate) platform: &'a Platform,
+    /// The lease under which the batch is handled.
+    pub(crate) lease: &'a LeaseRef,
+    /// For times that are written or reported.
+    pub(crate) clock: &'a dyn Clock,
+}
+
+/// Where a notification leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Route {
+    /// Handle this label.
+    Label(LabelRef),
+    /// Split into the records found there.
+    Split(AliasQuery),
+    /// Forget what is cached of the record; nothing else.
+    Forget(Urn),
+    /// Not of this service.
+    Unknown,
+}
+
+/// Records found under a parent by an alias.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AliasQuery {
+    pub(crate) dto_type: DtoType,
+    pub(crate) alias: AliasName,
+    pub(crate) parent: Urn,
+}
+
+/// What shall become of a label.
+#[derive(Debug)]
+pub(crate) enum Verdict {
+    /// Nothing to write.
+    Settled(Outcome),
+    /// Write the output, then report.
+    Write(RecordWrite, Reported),
+    /// An input changed while computing: compute again at once.
+    Again,
+}
+
+/// What is reported once the output is written.
+#[derive(Debug)]
+pub(crate) enum Reported {
+    /// Done when the write changed something, unchanged when not.
+    AsWritten,
+    /// This outcome, whatever the write changed.
+    Always(Outcome),
+}
+
+impl Verdict {
+    /// The label fails with this cause.
+    pub(crate) fn failed(cause: impl Into<String>) -> Self {
+        Self::Settled(Outcome::Failed { cause: cause.into() })
+    }
+
+    /// Puts the label's record of `dto_type`.
+    pub(crate) fn put(label: &Label, dto_type: DtoType, record: &impl prost::Message, inputs: Vec<Input>) -> Self {
+        Self::Write(RecordWrite::put(label, dto_type, record, inputs), Reported::AsWritten)
+    }
+
+    /// Deletes the label's record of `dto_type`.
+    pub(crate) fn delete(label: &Label, dto_type: DtoType, inputs: Vec<Input>) -> Self {
+        Self::Write(RecordWrite::delete(label, dto_type, inputs), Reported::AsWritten)
+    }
+}

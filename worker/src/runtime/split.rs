@@ -1,0 +1,180 @@
+//! Splitting: the next page of records found under a parent becomes children, in one `ReEnqueue` each.
+
+use std::collections::BTreeMap;
+
+use domain::{DtoType, LeaseRef, Notification, QueueName, SplitItem, Target, Urn, limits::SPLIT_CHILDREN_MAX};
+
+use super::{AliasQuery, CallError, Platform};
+
+/// `ReEnqueue` calls in flight of one batch: they share the platform's group commit.
+const CALLS_AT_ONCE: usize = 16;
+
+/// One page of children.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Page {
+    pub(crate) children: Vec<SplitItem>,
+    /// Where the split goes on; empty when this page is the last.
+    pub(crate) next_cursor: String,
+}
+
+/// What came of splitting one notification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Split {
+    /// Nothing lies under it: the caller completes it.
+    Empty,
+    /// Re-enqueued; CQS completed it or put it back at its cursor.
+    ReEnqueued,
+}
+
+/// Splits every notification by one page; results in order.
+pub(crate) async fn split_many(
+    platform: &Platform,
+    lease: &LeaseRef,
+    splits: &[(Notification, AliasQuery)],
+) -> Result<Vec<Split>, CallError> {
+    let pages = pages(platform, splits).await?;
+    let mut done = Vec::with_capacity(splits.len());
+    let mut ahead = splits.iter().zip(pages);
+    loop {
+        let calls: Vec<_> = ahead
+            .by_ref()
+            .take(CALLS_AT_ONCE)
+            .map(|((notification, query), page)| re_enqueue(platform, lease, notification, query, page))
+            .collect();
+        if calls.is_empty() {
+            return Ok(done);
+        }
+        done.extend(futures::future::try_join_all(calls).await?);
+    }
+}
+
+async fn re_enqueue(
+    platform: &Platform,
+    lease: &LeaseRef,
+    notification: &Notification,
+    query: &AliasQuery,
+    page: Page,
+) -> Result<Split, CallError> {
+    if page.children.is_empty() && page.next_cursor.is_empty() && notification.cursor.is_empty() {
+        log(&lease.queue, notification, query, (0, 0), "nothing found");
+        return Ok(Split::Empty);
+    }
+    let response = platform.re_enqueue(lease, notification.id, &page.children, &page.next_cursor).await?;
+    let state = if page.next_cursor.is_empty() { "split" } else { "split, more to come" };
+    log(&lease.queue, notification, query, (response.items_enqueued, response.items_coalesced), state);
+    Ok(Split::ReEnqueued)
+}
+
+fn log(
+    queue: &QueueName,
+    notification: &Notification,
+    query: &AliasQuery,
+    (enqueued, coalesced): (i32, i32),
+    state: &str,
+) {
+    let tracking_id = notification.tracking_id.as_ref().map(domain::TrackingId::as_str).unwrap_or_default();
+    // A real parent is rare and worth a line; a changed item is not, unless someone follows it.
+    if notification.item.target.is_parent() || !tracking_id.is_empty() {
+        tracing::info!(
+            queue = %queue, tracking_id, urn = %notification.item.target.urn(),
+            found = %query.dto_type, by = %query.alias, enqueued, coalesced, "{state}"
+        );
+    } else {
+        tracing::debug!(urn = %notification.item.target.urn(), found = %query.dto_type, enqueued, coalesced, "{state}");
+    }
+}
+
+/// The next page of every notification: those at their start share look-ups, as changed items come by the hundred.
+async fn pages(platform: &Platform, splits: &[(Notification, AliasQuery)]) -> Result<Vec<Page>, CallError> {
+    let mut groups = BTreeMap::<_, Vec<usize>>::new();
+    for (index, (notification, query)) in splits.iter().enumerate() {
+        if notification.cursor.is_empty() {
+            groups.entry((query.dto_type, query.alias)).or_default().push(index);
+        }
+    }
+    let mut shared: Vec<Option<Page>> = vec![None; splits.len()];
+    for ((dto_type, _), indices) in groups {
+        let queries: Vec<&AliasQuery> =
+            indices.iter().filter_map(|index| splits.get(*index)).map(|(_, query)| query).collect();
+        let answer = platform.list_by_alias(&queries, SPLIT_CHILDREN_MAX, "").await?;
+        let entries = answer.entries.iter().map(|entry| (entry.parent_index, entry.dto_id.as_str()));
+        let whole = whole_pages(dto_type, queries.len(), entries, answer.next_page_token.is_empty())?;
+        for (index, page) in indices.into_iter().zip(whole) {
+            if let Some(slot) = shared.get_mut(index) {
+                *slot = page;
+            }
+        }
+    }
+    let mut pages = Vec::with_capacity(splits.len());
+    for (page, (notification, query)) in shared.into_iter().zip(splits) {
+        pages.push(match page {
+            Some(page) => page,
+            None => alone(platform, query, &notification.cursor).await?,
+        });
+    }
+    Ok(pages)
+}
+
+async fn alone(platform: &Platform, query: &AliasQuery, cursor: &str) -> Result<Page, CallError> {
+    let answer = platform.list_by_alias(&[query], SPLIT_CHILDREN_MAX, cursor).await?;
+    let children = answer.entries.iter().map(|entry| child(query.dto_type, &entry.dto_id)).collect::<Result<_, _>>()?;
+    Ok(Page { children, next_cursor: answer.next_page_token })
+}
+
+/// Per parent its page, or none where the shared page may have cut it: when more is to come, that is the last parent
+/// seen and all after it.
+fn whole_pages<'a>(
+    dto_type: DtoType,
+    parents: usize,
+    entries: impl Iterator<Item = (i32, &'a str)>,
+    complete: bool,
+) -> Result<Vec<Option<Page>>, CallError> {
+    let mut pages: Vec<Option<Page>> = vec![Some(Page::default()); parents];
+    let mut last = 0;
+    for (parent, dto_id) in entries {
+        last = usize::try_from(parent).unwrap_or(usize::MAX);
+        let page = pages.get_mut(last).and_then(Option::as_mut);
+        page.ok_or_else(|| CallError::answer("an alias look-up answered a parent that was not asked for"))?
+            .children
+            .push(child(dto_type, dto_id)?);
+    }
+    if !complete {
+        for page in pages.iter_mut().skip(last) {
+            *page = None;
+        }
+    }
+    Ok(pages)
+}
+
+fn child(dto_type: DtoType, dto_id: &str) -> Result<SplitItem, CallError> {
+    let urn = Urn::record(dto_type, dto_id).map_err(|error| CallError::answer(&format!("{dto_id} {error}")))?;
+    Ok(SplitItem { dto_type, target: Target::Record(urn), alias: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pages_of(complete: bool) -> Vec<Option<usize>> {
+        let entries = [(0, "t/T/s/S/ecclinks/A"), (0, "t/T/s/S/ecclinks/B"), (2, "t/T/s/S/ecclinks/C")];
+        whole_pages(DtoType::EccLink, 4, entries.into_iter(), complete)
+            .unwrap()
+            .into_iter()
+            .map(|page| page.map(|page| page.children.len()))
+            .collect()
+    }
+
+    #[test]
+    fn a_shared_page_serves_every_parent_it_holds_whole() {
+        assert_eq!(pages_of(true), [Some(2), Some(0), Some(1), Some(0)]);
+        assert_eq!(pages_of(false), [Some(2), Some(0), None, None]);
+    }
+
+    #[test]
+    fn an_answer_that_does_not_fit_is_a_fault() {
+        let strange = [(7, "t/T/s/S/ecclinks/A")];
+        assert!(whole_pages(DtoType::EccLink, 1, strange.into_iter(), true).is_err());
+        let other = [(0, "t/T/s/S/esls/A")];
+        assert!(whole_pages(DtoType::EccLink, 1, other.into_iter(), true).is_err());
+    }
+}

@@ -1,0 +1,81 @@
+//! The audit row of a refusal.
+
+use std::fmt::Write as _;
+
+use domain::{ErrorCode, Refusal};
+use proto::cqs::v1::{AuditEntry, AuditOutcome};
+use sha2::{Digest as _, Sha256};
+use tonic::Status;
+
+use super::calls::Calls;
+
+/// Longest detail of an audit row, in bytes (CQS's bound).
+const DETAIL_MAX_BYTES: usize = 1_000;
+
+/// A refusal, and whose audit row it has.
+#[derive(Debug)]
+pub(super) enum Denied {
+    /// Refused here: the row is written here.
+    Here(Refusal),
+    /// Refused by CQS's `SelfEnqueue`, which has audited it; or the platform failed, which is no refusal.
+    Elsewhere(Refusal),
+}
+
+impl From<Refusal> for Denied {
+    fn from(refusal: Refusal) -> Self {
+        Self::Here(refusal)
+    }
+}
+
+/// Writes the row where it is ours to write, and gives the status for the caller. A refusal stands even when its row
+/// cannot be written; then our log has it.
+pub(super) async fn refuse(calls: &Calls, attempt: AuditEntry, denied: Denied) -> Status {
+    let refusal = match denied {
+        Denied::Elsewhere(refusal) => refusal,
+        Denied::Here(refusal) => {
+            let tracking_id = attempt.tracking_id.clone();
+            let entry = AuditEntry {
+                outcome: AuditOutcome::Refused.into(),
+                error_code: refusal.code.to_string(),
+                detail: cut(refusal.to_string()),
+                ..attempt
+            };
+            if let Err(error) = calls.append_audit(entry).await {
+                tracing::error!(%error, tracking_id, %refusal, "a refusal could not be audited");
+            }
+            refusal
+        }
+    };
+    tracing::warn!(%refusal, "trigger refused");
+    proto::status_from_refusal(&refusal)
+}
+
+fn cut(mut text: String) -> String {
+    let mut end = text.len().min(DETAIL_MAX_BYTES);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.truncate(end);
+    text
+}
+
+/// SHA-256 of a request as the wire carries it, in 64 hex digits.
+pub(super) fn request_digest(request: &impl prost::Message) -> String {
+    Sha256::digest(request.encode_to_vec()).iter().fold(String::with_capacity(64), |mut hex, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
+/// What the platform failed with, for the operator: a refusal of our own identity is our configuration's fault, not the
+/// operator's lack of permission.
+pub(super) fn platform_failure(refusal: Refusal) -> Denied {
+    Denied::Elsewhere(match refusal.code {
+        ErrorCode::Unavailable | ErrorCode::DeadlineExceeded | ErrorCode::ResourceExhausted => refusal,
+        _ => {
+            tracing::error!(%refusal, "the platform refused a call of the trigger's service");
+            Refusal::internal()
+        }
+    })
+}
