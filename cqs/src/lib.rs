@@ -17,6 +17,7 @@ mod error;
 pub mod memory;
 pub mod model;
 pub mod policy;
+pub mod sqlite;
 mod steps;
 pub mod store;
 mod unit;

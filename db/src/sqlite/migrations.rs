@@ -12,7 +12,10 @@ use crate::DbError;
 const APPLICATION_ID: i64 = 0x5245_5348;
 
 /// Version, name and text of each migration, oldest first.
-const MIGRATIONS: &[(i64, &str, &str)] = &[(2, "dtoflow", include_str!("../../../migrations/sqlite/0002_dtoflow.sql"))];
+const MIGRATIONS: &[(i64, &str, &str)] = &[
+    (1, "cqs", include_str!("../../../migrations/sqlite/0001_cqs.sql")),
+    (2, "dtoflow", include_str!("../../../migrations/sqlite/0002_dtoflow.sql")),
+];
 
 /// The newest schema this build knows.
 fn latest() -> i64 {

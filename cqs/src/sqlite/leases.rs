@@ -1,0 +1,182 @@
+//! Leases and leased rows.
+
+use domain::Timestamp;
+use sqlx::sqlite::SqliteRow;
+
+use super::{
+    SqliteUnit,
+    columns::{Columns, json_text, limit_int, read_rows, store_text},
+};
+use crate::{
+    StoreError,
+    model::{Lease, Row, SplitCounts},
+    unit::{Leases, SplitKey},
+};
+
+impl Leases for SqliteUnit<'_> {
+    async fn lease_take(&mut self, lease: &Lease, rows: &[Row]) -> Result<i64, StoreError> {
+        let generation: i64 = sqlx::query_scalar(
+            "INSERT INTO cqs_lease (queue, lane, store, owner, worker_id, expires_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+             RETURNING generation",
+        )
+        .bind(lease.queue)
+        .bind(lease.lane)
+        .bind(store_text(lease.store.as_ref()))
+        .bind(lease.owner.as_str())
+        .bind(&lease.worker_id)
+        .bind(lease.expires_at.as_ms())
+        .fetch_one(&mut *self.conn)
+        .await?;
+        let ids = json_text(&rows.iter().map(|row| row.id).collect::<Vec<_>>())?;
+        sqlx::query(
+            "INSERT INTO cqs_leased (lease, id, is_parent, dto_type, urn, alias, sla, tracking_id, attempts, alone,
+                lapses_alone, cursor)
+             SELECT ?2, w.id, w.is_parent, w.dto_type, w.urn, w.alias, w.sla, w.tracking_id, w.attempts, w.alone,
+                w.lapses_alone, w.cursor
+             FROM json_each(?1) CROSS JOIN cqs_waiting w ON w.id = value",
+        )
+        .bind(&ids)
+        .bind(generation)
+        .execute(&mut *self.conn)
+        .await?;
+        sqlx::query("DELETE FROM cqs_waiting WHERE id IN (SELECT value FROM json_each(?1))")
+            .bind(&ids)
+            .execute(&mut *self.conn)
+            .await?;
+        Ok(generation)
+    }
+
+    async fn lease_find(&mut self, generation: i64) -> Result<Option<Lease>, StoreError> {
+        let found = sqlx::query(
+            "SELECT generation, queue, lane, store, owner, worker_id, expires_at FROM cqs_lease WHERE generation = ?1",
+        )
+        .bind(generation)
+        .fetch_optional(&mut *self.conn)
+        .await?;
+        found.as_ref().map(read_lease).transpose()
+    }
+
+    async fn lease_rows(&mut self, generation: i64) -> Result<Vec<Row>, StoreError> {
+        let rows = sqlx::query(
+            "SELECT r.id, l.lane, l.store, r.is_parent, r.dto_type, r.urn, r.alias, r.sla, r.tracking_id, r.attempts,
+                NULL AS due_at, r.alone, r.lapses_alone, r.cursor
+             FROM cqs_lease l CROSS JOIN cqs_leased r ON r.lease = l.generation
+             WHERE l.generation = ?1 ORDER BY r.id",
+        )
+        .bind(generation)
+        .fetch_all(&mut *self.conn)
+        .await?;
+        read_rows("cqs_leased", &rows)
+    }
+
+    async fn lease_rows_of(&mut self, generation: i64, ids: &[i64]) -> Result<Vec<Row>, StoreError> {
+        let rows = sqlx::query(
+            "SELECT r.id, l.lane, l.store, r.is_parent, r.dto_type, r.urn, r.alias, r.sla, r.tracking_id, r.attempts,
+                NULL AS due_at, r.alone, r.lapses_alone, r.cursor
+             FROM cqs_lease l CROSS JOIN cqs_leased r ON r.lease = l.generation
+             WHERE l.generation = ?1 AND r.id IN (SELECT value FROM json_each(?2)) ORDER BY r.id",
+        )
+        .bind(generation)
+        .bind(json_text(&ids)?)
+        .fetch_all(&mut *self.conn)
+        .await?;
+        read_rows("cqs_leased", &rows)
+    }
+
+    async fn lease_extend(&mut self, generation: i64, expires_at: Timestamp) -> Result<(), StoreError> {
+        sqlx::query("UPDATE cqs_lease SET expires_at = ?2 WHERE generation = ?1")
+            .bind(generation)
+            .bind(expires_at.as_ms())
+            .execute(&mut *self.conn)
+            .await?;
+        Ok(())
+    }
+
+    async fn lease_release(&mut self, generation: i64, ids: &[i64]) -> Result<bool, StoreError> {
+        sqlx::query("DELETE FROM cqs_leased WHERE lease = ?1 AND id IN (SELECT value FROM json_each(?2))")
+            .bind(generation)
+            .bind(json_text(&ids)?)
+            .execute(&mut *self.conn)
+            .await?;
+        let ended = sqlx::query(
+            "DELETE FROM cqs_lease WHERE generation = ?1 AND NOT EXISTS (SELECT 1 FROM cqs_leased WHERE lease = ?1)",
+        )
+        .bind(generation)
+        .execute(&mut *self.conn)
+        .await?;
+        Ok(ended.rows_affected() > 0)
+    }
+
+    async fn lease_lapsed(&mut self, queue: i64, now: Timestamp, limit: usize) -> Result<Vec<Lease>, StoreError> {
+        let rows = sqlx::query(
+            "SELECT generation, queue, lane, store, owner, worker_id, expires_at FROM cqs_lease
+             WHERE queue = ?1 AND expires_at <= ?2 ORDER BY expires_at, generation LIMIT ?3",
+        )
+        .bind(queue)
+        .bind(now.as_ms())
+        .bind(limit_int(limit))
+        .fetch_all(&mut *self.conn)
+        .await?;
+        rows.iter().map(read_lease).collect()
+    }
+
+    async fn lease_next_lapse(&mut self, queue: i64) -> Result<Option<Timestamp>, StoreError> {
+        let next: Option<i64> = sqlx::query_scalar("SELECT min(expires_at) FROM cqs_lease WHERE queue = ?1")
+            .bind(queue)
+            .fetch_one(&mut *self.conn)
+            .await?;
+        Ok(next.map(Timestamp::from_ms))
+    }
+
+    async fn split_find(&mut self, key: SplitKey) -> Result<Option<SplitCounts>, StoreError> {
+        let found: Option<(i64, i64)> = sqlx::query_as(
+            "SELECT enqueued, coalesced FROM cqs_split WHERE queue = ?1 AND generation = ?2 AND id = ?3",
+        )
+        .bind(key.queue)
+        .bind(key.generation)
+        .bind(key.id)
+        .fetch_optional(&mut *self.conn)
+        .await?;
+        Ok(found.map(|(enqueued, coalesced)| SplitCounts { enqueued, coalesced }))
+    }
+
+    async fn split_put(&mut self, key: SplitKey, counts: SplitCounts, now: Timestamp) -> Result<(), StoreError> {
+        sqlx::query(
+            "INSERT INTO cqs_split (queue, generation, id, enqueued, coalesced, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        )
+        .bind(key.queue)
+        .bind(key.generation)
+        .bind(key.id)
+        .bind(counts.enqueued)
+        .bind(counts.coalesced)
+        .bind(now.as_ms())
+        .execute(&mut *self.conn)
+        .await?;
+        Ok(())
+    }
+
+    async fn split_prune(&mut self, before: Timestamp, limit: usize) -> Result<(), StoreError> {
+        sqlx::query(
+            "DELETE FROM cqs_split WHERE (queue, generation, id) IN (
+                SELECT queue, generation, id FROM cqs_split WHERE at < ?1 ORDER BY at LIMIT ?2)",
+        )
+        .bind(before.as_ms())
+        .bind(limit_int(limit))
+        .execute(&mut *self.conn)
+        .await?;
+        Ok(())
+    }
+}
+
+fn read_lease(row: &SqliteRow) -> Result<Lease, StoreError> {
+    let columns = Columns { table: "cqs_lease", row, key: "generation" };
+    Ok(Lease {
+        generation: columns.get("generation")?,
+        queue: columns.get("queue")?,
+        lane: columns.get("lane")?,
+        store: columns.parse_if("store")?,
+        owner: columns.parse("owner")?,
+        worker_id: columns.get("worker_id")?,
+        expires_at: columns.time("expires_at")?,
+    })
+}

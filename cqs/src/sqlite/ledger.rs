@@ -1,0 +1,188 @@
+//! The ledger and the dead letter.
+
+use domain::Timestamp;
+use serde_json::json;
+use sqlx::sqlite::SqliteRow;
+
+use super::{
+    SqliteUnit,
+    columns::{Columns, json_text, kind_int, limit_int, read_records, records_json, row_json},
+};
+use crate::{
+    StoreError,
+    model::{Counts, DeadLetter, FailureGroup, LedgerKey, RecordKey, RowKind, record_key},
+    unit::Ledger,
+};
+
+impl Ledger for SqliteUnit<'_> {
+    async fn ledger_append(&mut self, deltas: &[(LedgerKey, Counts)]) -> Result<(), StoreError> {
+        let deltas = deltas.iter().map(|(key, counts)| {
+            json!([
+                key.lane,
+                key.queue,
+                kind_int(key.kind),
+                counts.enqueued,
+                counts.done,
+                counts.unchanged,
+                counts.failed,
+                counts.coalesced,
+                counts.cancelled,
+                counts.waiting,
+                counts.leased,
+            ])
+        });
+        sqlx::query(
+            "INSERT INTO cqs_ledger_delta (lane, queue, is_parent, enqueued, done, unchanged, failed, coalesced,
+                cancelled, waiting, leased)
+             SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6,
+                value ->> 7, value ->> 8, value ->> 9, value ->> 10
+             FROM json_each(?1)",
+        )
+        .bind(json_text(&deltas.collect::<Vec<_>>())?)
+        .execute(&mut *self.conn)
+        .await?;
+        Ok(())
+    }
+
+    async fn ledger_read(&mut self, lanes: &[i64]) -> Result<Vec<(LedgerKey, Counts)>, StoreError> {
+        let rows = sqlx::query(
+            "SELECT lane, queue, is_parent, sum(enqueued) AS enqueued, sum(done) AS done, sum(unchanged) AS unchanged,
+                sum(failed) AS failed, sum(coalesced) AS coalesced, sum(cancelled) AS cancelled,
+                sum(waiting) AS waiting, sum(leased) AS leased
+             FROM (
+                SELECT lane, queue, is_parent, enqueued, done, unchanged, failed, coalesced, cancelled, waiting, leased
+                FROM cqs_ledger WHERE lane IN (SELECT value FROM json_each(?1))
+                UNION ALL
+                SELECT lane, queue, is_parent, enqueued, done, unchanged, failed, coalesced, cancelled, waiting, leased
+                FROM cqs_ledger_delta WHERE lane IN (SELECT value FROM json_each(?1))
+             )
+             GROUP BY lane, queue, is_parent ORDER BY lane, queue, is_parent",
+        )
+        .bind(json_text(&lanes)?)
+        .fetch_all(&mut *self.conn)
+        .await?;
+        rows.iter().map(read_counts).collect()
+    }
+
+    async fn ledger_fold(&mut self, limit: usize) -> Result<usize, StoreError> {
+        let (last, folded): (Option<i64>, i64) =
+            sqlx::query_as("SELECT max(id), count(*) FROM (SELECT id FROM cqs_ledger_delta ORDER BY id LIMIT ?1)")
+                .bind(limit_int(limit))
+                .fetch_one(&mut *self.conn)
+                .await?;
+        let Some(last) = last else { return Ok(0) };
+        sqlx::query(
+            "INSERT INTO cqs_ledger (lane, queue, is_parent, enqueued, done, unchanged, failed, coalesced, cancelled,
+                waiting, leased)
+             SELECT lane, queue, is_parent, sum(enqueued), sum(done), sum(unchanged), sum(failed), sum(coalesced),
+                sum(cancelled), sum(waiting), sum(leased)
+             FROM cqs_ledger_delta WHERE id <= ?1 GROUP BY lane, queue, is_parent
+             ON CONFLICT DO UPDATE SET enqueued = enqueued + excluded.enqueued, done = done + excluded.done,
+                unchanged = unchanged + excluded.unchanged, failed = failed + excluded.failed,
+                coalesced = coalesced + excluded.coalesced, cancelled = cancelled + excluded.cancelled,
+                waiting = waiting + excluded.waiting, leased = leased + excluded.leased",
+        )
+        .bind(last)
+        .execute(&mut *self.conn)
+        .await?;
+        sqlx::query("DELETE FROM cqs_ledger_delta WHERE id <= ?1").bind(last).execute(&mut *self.conn).await?;
+        Ok(usize::try_from(folded).unwrap_or_default())
+    }
+
+    async fn dead_append(&mut self, queue: i64, dead: &[DeadLetter], now: Timestamp) -> Result<(), StoreError> {
+        let letters: Vec<_> = dead.iter().map(|letter| json!([row_json(&letter.row), letter.cause])).collect();
+        sqlx::query(
+            "INSERT INTO cqs_dead (row_id, queue, lane, is_parent, dto_type, urn, alias, sla, tracking_id, attempts,
+                cursor, cause, at)
+             SELECT value ->> '$[0][0]', ?2, value ->> '$[0][1]', value ->> '$[0][3]', value ->> '$[0][4]',
+                value ->> '$[0][5]', value ->> '$[0][6]', value ->> '$[0][7]', value ->> '$[0][8]', value ->> '$[0][9]',
+                value ->> '$[0][13]', value ->> '$[1]', ?3
+             FROM json_each(?1)",
+        )
+        .bind(json_text(&letters)?)
+        .bind(queue)
+        .bind(now.as_ms())
+        .execute(&mut *self.conn)
+        .await?;
+        let records: Vec<RecordKey> = dead.iter().filter_map(|letter| record_key(&letter.row.item)).collect();
+        sqlx::query(
+            "INSERT INTO cqs_undelivered (queue, urn, dto_type)
+             SELECT ?2, value ->> 0, value ->> 1 FROM json_each(?1) WHERE true ON CONFLICT DO NOTHING",
+        )
+        .bind(records_json(&records)?)
+        .bind(queue)
+        .execute(&mut *self.conn)
+        .await?;
+        Ok(())
+    }
+
+    async fn dead_groups(&mut self, lane: i64, limit: usize) -> Result<Vec<FailureGroup>, StoreError> {
+        let rows = sqlx::query(
+            "SELECT q.name, d.cause, count(*) AS count, min(d.urn) AS sample_urn
+             FROM cqs_dead d CROSS JOIN cqs_queue q ON q.queue = d.queue
+             WHERE d.lane = ?1 GROUP BY d.queue, d.cause ORDER BY count DESC, q.name, d.cause LIMIT ?2",
+        )
+        .bind(lane)
+        .bind(limit_int(limit))
+        .fetch_all(&mut *self.conn)
+        .await?;
+        let group = |row: &SqliteRow| {
+            let columns = Columns { table: "cqs_dead", row, key: "cause" };
+            Ok(FailureGroup {
+                queue: columns.parse("name")?,
+                cause: columns.get("cause")?,
+                count: columns.get("count")?,
+                sample_urn: columns.get("sample_urn")?,
+            })
+        };
+        rows.iter().map(group).collect()
+    }
+
+    async fn undelivered_among(&mut self, queue: i64, records: &[RecordKey]) -> Result<Vec<RecordKey>, StoreError> {
+        let rows = sqlx::query(
+            "SELECT u.urn, u.dto_type FROM json_each(?1) CROSS JOIN cqs_undelivered u
+                ON u.queue = ?2 AND u.urn = value ->> 0 AND u.dto_type = value ->> 1",
+        )
+        .bind(records_json(records)?)
+        .bind(queue)
+        .fetch_all(&mut *self.conn)
+        .await?;
+        read_records("cqs_undelivered", &rows)
+    }
+
+    async fn undelivered_clear(&mut self, queue: i64, records: &[RecordKey]) -> Result<(), StoreError> {
+        // Nearly always there is no mark at all; then one probe is all it costs.
+        let any: bool = sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM cqs_undelivered WHERE queue = ?1)")
+            .bind(queue)
+            .fetch_one(&mut *self.conn)
+            .await?;
+        if any {
+            sqlx::query(
+                "DELETE FROM cqs_undelivered
+                 WHERE queue = ?2 AND (urn, dto_type) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?1))",
+            )
+            .bind(records_json(records)?)
+            .bind(queue)
+            .execute(&mut *self.conn)
+            .await?;
+        }
+        Ok(())
+    }
+}
+
+fn read_counts(row: &SqliteRow) -> Result<(LedgerKey, Counts), StoreError> {
+    let columns = Columns { table: "cqs_ledger", row, key: "lane" };
+    let kind = if columns.get("is_parent")? { RowKind::Parent } else { RowKind::Label };
+    let key = LedgerKey { lane: columns.get("lane")?, queue: columns.get("queue")?, kind };
+    let counts = Counts {
+        enqueued: columns.get("enqueued")?,
+        done: columns.get("done")?,
+        unchanged: columns.get("unchanged")?,
+        failed: columns.get("failed")?,
+        coalesced: columns.get("coalesced")?,
+        cancelled: columns.get("cancelled")?,
+        waiting: columns.get("waiting")?,
+        leased: columns.get("leased")?,
+    };
+    Ok((key, counts))
+}

@@ -1,0 +1,90 @@
+//! The SQLite twin: `migrations/sqlite/0001_cqs.sql` behind [`db::sqlite::SqliteDb`].
+//!
+//! Statements are over many rows: one JSON text is bound and taken apart by `json_each`. One writer runs all units of
+//! work, so what a unit read is still so when it writes.
+//!
+//! Differs by necessity: `columns` reads and writes rows as SQL and JSON; heads are kept, not derived.
+
+mod audit;
+mod columns;
+mod lanes;
+mod leases;
+mod ledger;
+mod operations;
+mod queues;
+mod rows;
+
+use db::sqlite::SqliteDb;
+use domain::{LeaseRef, TenantId, Timestamp, TrackingId};
+use futures::future::{BoxFuture, FutureExt as _};
+use sqlx::SqliteConnection;
+
+use crate::{
+    StoreError,
+    announce::{Announcement, LeaseLane, Woken},
+    steps,
+};
+
+/// The SQLite twin. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct SqliteCqsStore {
+    db: SqliteDb,
+}
+
+/// A unit of work under way on a connection.
+struct SqliteUnit<'c> {
+    conn: &'c mut SqliteConnection,
+}
+
+impl SqliteCqsStore {
+    /// A store in that database. Call [`crate::CqsStore::end_all_leases`] once before serving: this process holds the
+    /// database alone, so no lease of an earlier one is live.
+    pub fn new(db: SqliteDb) -> Self {
+        Self { db }
+    }
+
+    fn write<T, F>(&self, step: F) -> BoxFuture<'_, Result<T, StoreError>>
+    where
+        T: Send + 'static,
+        F: for<'u, 'c> FnOnce(&'u mut SqliteUnit<'c>) -> BoxFuture<'u, Result<T, StoreError>> + Send + 'static,
+    {
+        self.db.write(|conn| async move { step(&mut SqliteUnit { conn }).await }.boxed()).boxed()
+    }
+
+    fn read<T, F>(&self, step: F) -> BoxFuture<'_, Result<T, StoreError>>
+    where
+        T: Send + 'static,
+        F: for<'u, 'c> FnOnce(&'u mut SqliteUnit<'c>) -> BoxFuture<'u, Result<T, StoreError>> + Send + 'static,
+    {
+        self.db.read(|conn| async move { step(&mut SqliteUnit { conn }).await }.boxed()).boxed()
+    }
+}
+
+crate::store::steps_of!(SqliteCqsStore);
+
+/// The lane that a live lease stands for; refuses with `STALE_LEASE` when it is over.
+pub async fn lease_check(
+    conn: &mut SqliteConnection,
+    lease: &LeaseRef,
+    now: Timestamp,
+) -> Result<LeaseLane, StoreError> {
+    steps::lease::lease_check(&mut SqliteUnit { conn }, lease, now).await
+}
+
+/// Puts a write's notifications into the queues.
+pub async fn announce(
+    conn: &mut SqliteConnection,
+    announcements: &[Announcement],
+    now: Timestamp,
+) -> Result<Woken, StoreError> {
+    steps::announce::announce(&mut SqliteUnit { conn }, announcements, now).await
+}
+
+/// Whether that tracking id names an operation of the tenant.
+pub async fn is_operation(
+    conn: &mut SqliteConnection,
+    tenant: &TenantId,
+    tracking_id: &TrackingId,
+) -> Result<bool, StoreError> {
+    steps::announce::is_operation(&mut SqliteUnit { conn }, tenant, tracking_id).await
+}

@@ -1,0 +1,72 @@
+//! Queues.
+
+use domain::{ParentShape, QueueName};
+use sqlx::sqlite::SqliteRow;
+
+use super::{
+    SqliteUnit,
+    columns::{Columns, alias_text, json_text},
+};
+use crate::{
+    StoreError,
+    model::{Exclusive, Queue},
+    unit::Queues,
+};
+
+impl Queues for SqliteUnit<'_> {
+    async fn queue_find(&mut self, name: &QueueName) -> Result<Option<Queue>, StoreError> {
+        let found =
+            sqlx::query("SELECT queue, name, subscriptions, shapes, exclusive_by_store FROM cqs_queue WHERE name = ?1")
+                .bind(name.as_str())
+                .fetch_optional(&mut *self.conn)
+                .await?;
+        found.as_ref().map(queue).transpose()
+    }
+
+    async fn queue_list(&mut self) -> Result<Vec<Queue>, StoreError> {
+        let rows =
+            sqlx::query("SELECT queue, name, subscriptions, shapes, exclusive_by_store FROM cqs_queue ORDER BY queue")
+                .fetch_all(&mut *self.conn)
+                .await?;
+        rows.iter().map(queue).collect()
+    }
+
+    async fn queue_put(&mut self, queue: &Queue) -> Result<(), StoreError> {
+        let subscriptions: Vec<&str> = queue.subscriptions.iter().map(|dto_type| dto_type.as_str()).collect();
+        let shapes: Vec<(&str, &str)> =
+            queue.shapes.iter().map(|shape| (shape.dto_type.as_str(), alias_text(shape.alias))).collect();
+        sqlx::query(
+            "INSERT INTO cqs_queue (name, subscriptions, shapes, exclusive_by_store) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (name) DO UPDATE SET subscriptions = excluded.subscriptions, shapes = excluded.shapes",
+        )
+        .bind(queue.name.as_str())
+        .bind(json_text(&subscriptions)?)
+        .bind(json_text(&shapes)?)
+        .bind(queue.exclusive == Exclusive::ByStore)
+        .execute(&mut *self.conn)
+        .await?;
+        Ok(())
+    }
+}
+
+fn queue(row: &SqliteRow) -> Result<Queue, StoreError> {
+    let columns = Columns { table: "cqs_queue", row, key: "name" };
+    let subscriptions: Vec<String> =
+        serde_json::from_str(columns.get("subscriptions")?).map_err(|_| columns.broken("subscriptions"))?;
+    let shapes: Vec<(String, String)> =
+        serde_json::from_str(columns.get("shapes")?).map_err(|_| columns.broken("shapes"))?;
+    let shape = |(dto_type, alias): (String, String)| {
+        let alias = if alias.is_empty() { None } else { Some(alias.parse().map_err(|_| columns.broken("shapes"))?) };
+        Ok(ParentShape { dto_type: dto_type.parse().map_err(|_| columns.broken("shapes"))?, alias })
+    };
+    Ok(Queue {
+        id: columns.get("queue")?,
+        name: columns.parse("name")?,
+        subscriptions: subscriptions
+            .iter()
+            .map(|dto_type| dto_type.parse().map_err(|_| columns.broken("subscriptions")))
+            .collect::<Result<_, _>>()?,
+        shapes: shapes.into_iter().map(shape).collect::<Result<_, StoreError>>()?,
+        exclusive: if columns.get("exclusive_by_store")? { Exclusive::ByStore } else { Exclusive::No },
+    })
+}
