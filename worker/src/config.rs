@@ -17,7 +17,7 @@ use domain::{Clock, ServiceName};
 
 use crate::{ExporterSettings, PipelineSettings};
 
-/// `reshelf-worker --config FILE`, as TOML. Paths are relative to the working directory.
+/// `reshelf-worker --config FILE`, as TOML. Paths are relative to the file.
 #[derive(Debug, Clone, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkerConfig {
@@ -39,7 +39,7 @@ pub struct WorkerConfig {
     pub pipelines: PipelineSettings,
     /// How log lines look.
     #[serde(default)]
-    pub log_format: LogLines,
+    pub log: LogLines,
 }
 
 /// How log lines look.
@@ -111,7 +111,15 @@ pub enum Insecure {
 
 /// Reads the file.
 pub fn read(path: &Path) -> anyhow::Result<WorkerConfig> {
-    Ok(daemon::config::read(path)?)
+    let mut config: WorkerConfig = daemon::config::read(path)?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    for relative in [&mut config.registry, &mut config.keys, &mut config.exporter.folder] {
+        // An empty one stays empty: it says that the key was left out.
+        if !relative.as_os_str().is_empty() {
+            *relative = folder.join(&*relative);
+        }
+    }
+    Ok(config)
 }
 
 #[cfg(test)]
@@ -136,7 +144,7 @@ mod tests {
         let config = written(MINIMAL).unwrap();
         assert_eq!(config.service_names().unwrap(), [ServiceName::EccImageRender, ServiceName::EslImageMerger]);
         assert_eq!(config.pipelines, PipelineSettings::default());
-        assert_eq!(config.log_format, LogLines::Text);
+        assert_eq!(config.log, LogLines::Text);
     }
 
     #[test]

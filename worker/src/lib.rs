@@ -19,7 +19,7 @@ mod triggers;
 mod worker;
 
 pub use runtime::PipelineSettings;
-pub use triggers::trigger_routes;
+pub use triggers::{add_trigger_routes, trigger_routes};
 pub use worker::{ExporterSettings, Worker, WorkerError, WorkerHandle, WorkerParts};
 
 #[cfg(test)]

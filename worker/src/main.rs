@@ -29,7 +29,7 @@ struct Arguments {
 async fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     let config = config::read(&arguments.config)?;
-    daemon::telemetry::init(config.log_format.into(), "info");
+    daemon::telemetry::init(config.log.into(), "info");
     let insecure = if arguments.insecure { Insecure::Allowed } else { Insecure::Refused };
     run(&config, insecure).await
 }

@@ -21,7 +21,11 @@ use crate::{WorkerError, WorkerParts};
 
 /// The trigger services of the services in `parts`, for a server with the identity layer in front.
 pub fn trigger_routes(parts: &WorkerParts) -> Result<Routes, WorkerError> {
-    let mut routes = Routes::default();
+    add_trigger_routes(Routes::default(), parts)
+}
+
+/// The same, beside the routes of other servers.
+pub fn add_trigger_routes(mut routes: Routes, parts: &WorkerParts) -> Result<Routes, WorkerError> {
     if parts.services.contains(&ServiceName::EccImageRender) {
         let name = ServiceName::EccImageRender;
         let credentials = parts.credentials.get(&name).ok_or(WorkerError::NoCredentials(name))?;
