@@ -1,1 +1,40 @@
-//! gateway
+//! The operator gateway: REST for people and scripts, gRPC to the platform. It owns nothing.
+//!
+//! Read in this order: [`router`] (one page), `routes/` (one file per resource), `auth/` (who may do what), `problem`
+//! (every refusal), `serve` (bounds that do not depend on the client).
+//!
+//! Invariants
+//! - Who acts comes only from a verified operator token; no body or path can set it.
+//! - Another tenant's object and an unknown object give the same answer.
+//! - A refusal of a trigger call after authentication leaves exactly one audit row: the trigger service's when it
+//!   refused, ours otherwise.
+//! - The gateway has no queue and no way to put anything into one: it calls named triggers.
+//! - The document at `/openapi.json` is made from the routes; no route is undocumented.
+//!
+//! Deliberately not here: TLS (a proxy or a loopback in front), storage, policy of the triggers themselves.
+
+mod audit;
+mod auth;
+mod backend;
+mod body;
+mod config;
+mod edge;
+mod metering;
+mod problem;
+mod query;
+mod router;
+mod routes;
+mod serve;
+mod state;
+pub mod token;
+mod wire;
+
+pub use auth::{
+    ClaimNames, Issuer, IssuerError, IssuerSettings, Operator, OperatorAlgorithm, OperatorVerifier, PublicKeyText,
+    TokenRefusal,
+};
+pub use config::{ConfigProblem, GatewayConfig, IssuerConfig, KeyConfig, LogFormatName, listen_allowed};
+pub use problem::Problem;
+pub use router::{openapi_json, router};
+pub use serve::serve;
+pub use state::GatewayParts;

@@ -1,2 +1,45 @@
-//! stub
-fn main() {}
+//! `reshelf-gateway`: the operator gateway as its own daemon.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use clap::Parser;
+use daemon::{shutdown::Shutdown, telemetry};
+use gateway::{GatewayConfig, listen_allowed, router, serve};
+use tokio::net::TcpListener;
+
+/// The operator gateway: REST for operators in front of the platform.
+#[derive(Parser)]
+#[command(name = "reshelf-gateway", version)]
+struct Arguments {
+    /// Configuration file (TOML).
+    #[arg(long)]
+    config: PathBuf,
+    /// Listen beyond loopback without TLS: only behind something that adds it.
+    #[arg(long)]
+    insecure: bool,
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    let config: GatewayConfig = daemon::config::read(&arguments.config)?;
+    telemetry::init(config.log.into(), "info");
+    if !listen_allowed(config.listen, arguments.insecure) {
+        bail!(
+            "listen: {} is beyond loopback and the gateway speaks no TLS: put a TLS proxy before a loopback address, \
+             or pass --insecure",
+            config.listen
+        );
+    }
+    let folder = arguments.config.parent().unwrap_or(Path::new("."));
+    let parts = config.parts(folder).with_context(|| format!("configuration file {}", arguments.config.display()))?;
+    let listener =
+        TcpListener::bind(config.listen).await.with_context(|| format!("listen: {} cannot be used", config.listen))?;
+    tracing::info!(address = %listener.local_addr()?, "listening");
+    let shutdown = Shutdown::default();
+    let served = tokio::spawn(serve(listener, router(parts), shutdown.clone()));
+    shutdown.run().await?;
+    served.await??;
+    Ok(())
+}

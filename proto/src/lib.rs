@@ -19,7 +19,7 @@ pub use convert::{
     lease_from_wire, notification_from_wire, notification_to_wire, outcome_from_wire, outcome_to_wire, parse_field,
     shape_from_wire, shape_to_wire, split_item_from_wire, split_item_to_wire, timestamp_from_wire, timestamp_to_wire,
 };
-pub use status::{refusal_from_status, status_from_refusal};
+pub use status::{ERROR_CODE_KEY, refusal_from_status, status_from_refusal};
 pub use transport::{Transport, TransportError};
 
 /// The encoded `FileDescriptorSet` of every contract, for reflection and for tests over the contracts.

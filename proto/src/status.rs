@@ -3,8 +3,8 @@
 use domain::{ErrorCode, Refusal};
 use tonic::{Code, Status, metadata::MetadataValue};
 
-/// Metadata key of the [`ErrorCode`].
-const CODE_KEY: &str = "x-error-code";
+/// Metadata key of the [`ErrorCode`]: its presence tells a peer's own refusal from a failure of the transport.
+pub const ERROR_CODE_KEY: &str = "x-error-code";
 /// Metadata key of the wrong field's path.
 const FIELD_KEY: &str = "x-error-field";
 
@@ -26,7 +26,7 @@ fn grpc_code(code: ErrorCode) -> Code {
 /// The status that carries a refusal to another system.
 pub fn status_from_refusal(refusal: &Refusal) -> Status {
     let mut status = Status::new(grpc_code(refusal.code), refusal.message.clone());
-    status.metadata_mut().insert(CODE_KEY, MetadataValue::from_static(refusal.code.as_str()));
+    status.metadata_mut().insert(ERROR_CODE_KEY, MetadataValue::from_static(refusal.code.as_str()));
     if !refusal.field.is_empty()
         && let Ok(field) = MetadataValue::try_from(refusal.field.as_str())
     {
@@ -38,7 +38,7 @@ pub fn status_from_refusal(refusal: &Refusal) -> Status {
 /// The refusal a status carries; statuses of the transport itself are mapped by their gRPC code.
 pub fn refusal_from_status(status: &Status) -> Refusal {
     let text = |key| status.metadata().get(key).and_then(|value| value.to_str().ok());
-    let code = text(CODE_KEY).and_then(|code| code.parse().ok()).unwrap_or(match status.code() {
+    let code = text(ERROR_CODE_KEY).and_then(|code| code.parse().ok()).unwrap_or(match status.code() {
         Code::InvalidArgument => ErrorCode::InvalidArgument,
         Code::Unauthenticated => ErrorCode::Unauthenticated,
         Code::PermissionDenied => ErrorCode::PermissionDenied,

@@ -1,0 +1,88 @@
+//! Request bodies: JSON, bounded, strict, and every mistake named by its field.
+
+use axum::{body::Bytes, extract::Request};
+use domain::{ErrorCode, Refusal};
+use http::{
+    HeaderMap,
+    header::{CONTENT_ENCODING, CONTENT_TYPE},
+};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use serde::de::DeserializeOwned;
+
+use crate::problem::Problem;
+
+/// Longest request body, in bytes: a touch of 1,000 records is about 60 KiB.
+pub(crate) const BODY_MAX_BYTES: usize = 64 * 1024;
+
+/// Reads a body that says it is JSON.
+pub(crate) async fn read(request: Request) -> Result<Bytes, Problem> {
+    let (parts, body) = request.into_parts();
+    check_media_type(&parts.headers)?;
+    match Limited::new(body, BODY_MAX_BYTES).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => {
+            let message = format!("must be at most {BODY_MAX_BYTES} bytes long");
+            Err(Refusal { code: ErrorCode::PayloadTooLarge, field: "body".to_owned(), message }.into())
+        }
+        Err(_) => Err(Refusal::field("body", "could not be read to its end").into()),
+    }
+}
+
+fn check_media_type(headers: &HeaderMap) -> Result<(), Problem> {
+    let text = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let (essence, parameters) = text.split_once(';').unwrap_or((text, ""));
+    let utf8 = parameters.trim().is_empty()
+        || matches!(parameters.trim().to_ascii_lowercase().as_str(), "charset=utf-8" | "charset=\"utf-8\"");
+    if !essence.trim().eq_ignore_ascii_case("application/json") || !utf8 {
+        return Err(Problem::unsupported_media("content-type", "must be application/json"));
+    }
+    if headers.contains_key(CONTENT_ENCODING) {
+        return Err(Problem::unsupported_media("content-encoding", "must be left out: bodies come uncompressed"));
+    }
+    Ok(())
+}
+
+/// Parses a body as `T`, which must deny unknown fields.
+pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
+    let mut json = serde_json::Deserializer::from_slice(bytes);
+    let value: T = serde_path_to_error::deserialize(&mut json).map_err(|error| refusal(&error))?;
+    json.end().map_err(|_| Refusal::field("body", "has something after the JSON object"))?;
+    Ok(value)
+}
+
+/// serde says which field in its text or in the path, depending on the mistake; we always say it in `field`.
+fn refusal(error: &serde_path_to_error::Error<serde_json::Error>) -> Refusal {
+    let path = match error.path().to_string() {
+        root if root == "." => String::new(),
+        path => path,
+    };
+    let inner = error.inner();
+    if !inner.is_data() {
+        return Refusal::field("body", format!("is not JSON: {inner}"));
+    }
+    let text = inner.to_string();
+    // " at line 1 column 2" helps nobody once the field is named.
+    let text = text.rsplit_once(" at line ").map_or(text.as_str(), |(text, _)| text);
+    for (prefix, message) in [
+        ("missing field `", "is required"),
+        ("unknown field `", "is not a field of this request"),
+        ("duplicate field `", "is given twice"),
+    ] {
+        if let Some((name, _)) = text.strip_prefix(prefix).and_then(|rest| rest.split_once('`')) {
+            return Refusal::field(below(&path, name), message);
+        }
+    }
+    Refusal::field(if path.is_empty() { "body" } else { &path }, text)
+}
+
+/// The path of `name` below `path`, which may already end in it.
+fn below(path: &str, name: &str) -> String {
+    let name: String = name.chars().take(64).filter(|c| !c.is_control()).collect();
+    if path.is_empty() || path == name {
+        name
+    } else if path.ends_with(&format!(".{name}")) {
+        path.to_owned()
+    } else {
+        format!("{path}.{name}")
+    }
+}

@@ -1,0 +1,80 @@
+//! What every request passes through, outermost first: request id and headers, counting, time limit, shedding.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use axum::{
+    extract::{MatchedPath, Request, State},
+    middleware::Next,
+    response::{IntoResponse as _, Response},
+};
+use domain::{ErrorCode, Refusal};
+use http::{
+    HeaderName, HeaderValue,
+    header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS},
+};
+use tracing::Instrument as _;
+
+use crate::{problem::Problem, state::Gateway};
+
+/// Longest request: three platform calls at their own limits.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// For the page at `/docs`: its own scripts and styles, calls to this origin, nothing else. Swagger UI sets styles from
+/// script and draws its icons from data URLs.
+const CSP_DOCS: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
+    font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+/// For everything else: nothing may be loaded by an answer of the API.
+const CSP_API: &str = "default-src 'none'; frame-ancestors 'none'";
+/// Names one request in answers and logs; always ours, never the client's.
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Request id, log span, security headers.
+pub(crate) async fn frame(State(gateway): State<Arc<Gateway>>, request: Request, next: Next) -> Response {
+    let request_id = gateway.ids.hex_id();
+    let is_docs = request.uri().path().starts_with("/docs");
+    let span = tracing::info_span!("request", %request_id, method = %request.method(), path = request.uri().path());
+    let mut response = next.run(request).instrument(span).await;
+    let headers = response.headers_mut();
+    if let Ok(value) = HeaderValue::try_from(request_id) {
+        headers.insert(REQUEST_ID, value);
+    }
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(if is_docs { CSP_DOCS } else { CSP_API }));
+    if !is_docs {
+        // A picture's ETag lets a client ask whether it changed; everything else is not kept at all.
+        let kept = headers.contains_key(http::header::ETAG);
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static(if kept { "private, no-cache" } else { "no-store" }));
+    }
+    response
+}
+
+/// Counts and times.
+pub(crate) async fn count(State(gateway): State<Arc<Gateway>>, request: Request, next: Next) -> Response {
+    let begun = Instant::now();
+    let method = request.method().clone();
+    let route = request.extensions().get::<MatchedPath>().map_or("unmatched", MatchedPath::as_str).to_owned();
+    let response = next.run(request).await;
+    gateway.metering.answered(method.as_str(), &route, response.status().as_u16(), begun.elapsed());
+    response
+}
+
+/// Sheds what is too much at once, and cuts what takes too long. `/healthz` always answers.
+pub(crate) async fn bound(State(gateway): State<Arc<Gateway>>, request: Request, next: Next) -> Response {
+    if request.uri().path() == "/healthz" {
+        return next.run(request).await;
+    }
+    let Ok(_slot) = gateway.slots.try_acquire() else {
+        let refusal =
+            Refusal::new(ErrorCode::Unavailable, "the gateway has too many requests in hand; nothing was done");
+        return Problem::from(refusal).into_response();
+    };
+    let Ok(response) = tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await else {
+        let message = "no answer in time, the outcome is unknown; repeat with the same tracking_id";
+        return Problem::from(Refusal::new(ErrorCode::DeadlineExceeded, message)).into_response();
+    };
+    response
+}

@@ -1,0 +1,132 @@
+//! The router, on one page, and the document made from it.
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    middleware::from_fn_with_state,
+    response::{IntoResponse as _, Response},
+};
+use domain::Refusal;
+use http::{
+    HeaderValue, Method,
+    header::{AUTHORIZATION, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LOCATION, RETRY_AFTER},
+};
+use tower_http::{catch_panic::CatchPanicLayer, cors::CorsLayer};
+use utoipa::{
+    Modify, OpenApi,
+    openapi::{
+        OpenApi as Document,
+        security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
+    },
+};
+use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_swagger_ui::{Config, SwaggerUi};
+
+use crate::{
+    edge,
+    problem::{Problem, ProblemBody},
+    routes as r,
+    state::{Gateway, GatewayParts},
+};
+
+/// The frame of the document; the routes fill it.
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "reshelf operator gateway",
+        description = "Lets operators force a service to process again, by named triggers, and follow what came of it.\n\n\
+            Every refusal is `application/problem+json` with a stable `code`. Another tenant's object and an unknown one \
+            give the same 404. A trigger may be repeated with the same `tracking_id`: the same request gives the same answer.",
+        license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
+    ),
+    servers((url = "/", description = "This gateway")),
+    components(schemas(ProblemBody)),
+    modifiers(&Bearer),
+    tags(
+        (name = "operator", description = "Who the token says you are."),
+        (name = "triggers", description = "Force processing without a data change. Try with `dry_run: true` first."),
+        (name = "operations", description = "What came of accepted triggers."),
+        (name = "labels", description = "Tenants, stores, models, labels and their pictures."),
+        (name = "audit", description = "Who did what, and what was refused."),
+        (name = "daemon", description = "Health and figures of this process."),
+    )
+)]
+struct Frame;
+
+struct Bearer;
+
+impl Modify for Bearer {
+    fn modify(&self, document: &mut Document) {
+        let scheme = HttpBuilder::new()
+            .scheme(HttpAuthScheme::Bearer)
+            .bearer_format("JWT")
+            .description(Some("An operator token. The scopes an operation needs stand with its security requirement."))
+            .build();
+        document.components.get_or_insert_default().add_security_scheme("operator", SecurityScheme::Http(scheme));
+    }
+}
+
+fn documented_routes() -> (Router<Arc<Gateway>>, Document) {
+    OpenApiRouter::with_openapi(Frame::openapi())
+        .routes(routes!(r::me::get_me))
+        .routes(routes!(r::triggers::list_triggers))
+        .routes(routes!(r::model_refresh::trigger_model_refresh))
+        .routes(routes!(r::touch::touch_records))
+        .routes(routes!(r::operations::list_operations))
+        .routes(routes!(r::operations::list_tenant_operations))
+        .routes(routes!(r::operations::get_operation))
+        .routes(routes!(r::tenants::list_tenants))
+        .routes(routes!(r::stores::list_stores))
+        .routes(routes!(r::models::list_models))
+        .routes(routes!(r::labels::list_labels))
+        .routes(routes!(r::labels::get_label))
+        .routes(routes!(r::label_image::get_label_image))
+        .routes(routes!(r::audit::list_audit))
+        .routes(routes!(r::health::get_health))
+        .routes(routes!(r::health::get_readiness))
+        .routes(routes!(r::health::get_metrics))
+        .split_for_parts()
+}
+
+/// The document, as served at `/openapi.json` and committed as `openapi/openapi.json`.
+pub fn openapi_json() -> String {
+    let (_, document) = documented_routes();
+    // The document is a tree of texts; it always serialises.
+    let mut text = document.to_pretty_json().unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+/// The whole gateway.
+pub fn router(parts: GatewayParts) -> Router {
+    let (gateway, origins) = Gateway::new(parts);
+    let gateway = Arc::new(gateway);
+    let (routes, document) = documented_routes();
+    let page = SwaggerUi::new("/docs")
+        .url("/openapi.json", document)
+        .config(Config::default().persist_authorization(false).try_it_out_enabled(true).validator_url("none"));
+    let router = routes
+        .merge(page)
+        .fallback(async || Problem::not_found())
+        .method_not_allowed_fallback(async || Problem::method_not_allowed())
+        .layer(CatchPanicLayer::custom(|_| panicked()))
+        .layer(from_fn_with_state(Arc::clone(&gateway), edge::bound))
+        .layer(from_fn_with_state(Arc::clone(&gateway), edge::count))
+        .layer(from_fn_with_state(Arc::clone(&gateway), edge::frame))
+        .with_state(gateway);
+    if origins.is_empty() { router } else { router.layer(cors(origins)) }
+}
+
+fn panicked() -> Response {
+    tracing::error!("a handler panicked");
+    Problem::from(Refusal::internal()).into_response()
+}
+
+fn cors(origins: Vec<HeaderValue>) -> CorsLayer {
+    CorsLayer::new()
+        .allow_origin(origins)
+        .allow_methods([Method::GET, Method::POST])
+        .allow_headers([AUTHORIZATION, CONTENT_TYPE, IF_NONE_MATCH])
+        .expose_headers([LOCATION, RETRY_AFTER, ETAG, http::HeaderName::from_static("x-request-id")])
+}

@@ -1,0 +1,127 @@
+//! `/v1/audit`
+
+use std::sync::Arc;
+
+use axum::{Json, extract::State};
+use domain::{OperatorScope, TenantId, TrackingId};
+use proto::cqs::v1::{AuditEntry as WireEntry, AuditOutcome, ListAuditRequest};
+use serde::Serialize;
+use utoipa::{IntoParams, ToSchema};
+
+use super::records::enum_text;
+use crate::{
+    auth::{Operator, StoreAccess},
+    backend::{Peer, call},
+    problem::{Problem, ReadProblems},
+    query::{NextPage, PageParams, Parameters},
+    state::Gateway,
+    wire,
+};
+
+/// What the list is narrowed to.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "describes the parameters that `list_audit` reads")]
+pub(crate) struct AuditParams {
+    /// Only this tenant; left out: all of the token that it may see as a whole.
+    tenant: Option<String>,
+    /// Only this tracking id.
+    tracking_id: Option<String>,
+}
+
+/// One row of the audit log.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct AuditEntry {
+    /// Position in the log; only grows.
+    id: i64,
+    /// RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<String>,
+    /// The service that acted or refused, `svc:…`.
+    service: String,
+    /// The operator's subject; empty when a service acted by itself.
+    operator: String,
+    /// The tenant concerned.
+    tenant_id: String,
+    /// What was asked.
+    action: String,
+    /// Of the request; may be empty on refusals.
+    tracking_id: String,
+    /// Of the request; may be empty on refusals.
+    reason: String,
+    /// SHA-256 of the request, hex; empty when its body could not be read.
+    request_digest: String,
+    /// `ACCEPTED`, `REPLAYED` or `REFUSED`.
+    outcome: String,
+    /// Code of a refusal; empty otherwise.
+    error_code: String,
+    /// One sentence more.
+    detail: String,
+}
+
+/// A page of the audit log, newest first.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct AuditList {
+    /// The rows.
+    entries: Vec<AuditEntry>,
+    #[serde(flatten)]
+    next: NextPage,
+}
+
+/// Who did what, and what was refused. Rows belong to a whole tenant, so a token narrowed to stores sees none.
+#[utoipa::path(
+    get, path = "/v1/audit", operation_id = "list_audit", tag = "audit",
+    security(("operator" = ["audit:read"])),
+    params(AuditParams, PageParams),
+    responses((status = 200, description = "One page.", body = AuditList), ReadProblems)
+)]
+pub(crate) async fn list_audit(
+    State(gateway): State<Arc<Gateway>>,
+    operator: Operator,
+    parameters: Parameters,
+) -> Result<Json<AuditList>, Problem> {
+    operator.require(OperatorScope::AuditRead)?;
+    let page = parameters.page(&["tenant", "tracking_id"])?;
+    let tracking_id: Option<TrackingId> = parameters.optional("tracking_id")?;
+    let tenant: Option<TenantId> = parameters.optional("tenant")?;
+    if let Some(tenant) = &tenant
+        && *operator.tenant(tenant)? != StoreAccess::All
+    {
+        return Err(Problem::not_found());
+    }
+    let tenant_ids: Vec<String> = operator
+        .access()
+        .filter(|(known, access)| **access == StoreAccess::All && tenant.as_ref().is_none_or(|asked| asked == *known))
+        .map(|(tenant, _)| tenant.to_string())
+        .collect();
+    if tenant_ids.is_empty() {
+        return Ok(Json(AuditList { entries: Vec::new(), next: String::new().into() }));
+    }
+    let request = ListAuditRequest {
+        tenant_ids,
+        tracking_id: tracking_id.map(|id| id.to_string()).unwrap_or_default(),
+        page_size: page.wire_size(),
+        page_token: page.token,
+    };
+    let answer = call(Peer::Cqs, gateway.cqs().list_audit(request)).await?;
+    let entries = answer.entries.into_iter().map(entry).collect();
+    Ok(Json(AuditList { entries, next: answer.next_page_token.into() }))
+}
+
+fn entry(wire: WireEntry) -> AuditEntry {
+    let outcome: AuditOutcome = wire.outcome();
+    AuditEntry {
+        id: wire.id,
+        at: wire::time(wire.at.as_ref()),
+        outcome: enum_text("AUDIT_OUTCOME_", outcome.as_str_name()).unwrap_or_default(),
+        service: wire.service,
+        operator: wire.operator_subject,
+        tenant_id: wire.tenant_id,
+        action: wire.action,
+        tracking_id: wire.tracking_id,
+        reason: wire.reason,
+        request_digest: wire.request_digest,
+        error_code: wire.error_code,
+        detail: wire.detail,
+    }
+}

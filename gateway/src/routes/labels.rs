@@ -1,0 +1,329 @@
+//! `/v1/tenants/{tenant}/stores/{store}/labels/…`
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use axum::{Json, extract::State};
+use domain::{DtoType, OperatorScope, RecordId, StoreId, TenantId, Urn};
+use proto::{
+    dtoflow::v1::Dto,
+    records::v1::{EccLink, EslImage, EslType, StoreEsl, StoreEslStatus, StoreItemValues, StudioLink},
+};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::records::{self, decode, enum_text, key};
+use crate::{
+    auth::Operator,
+    problem::{Problem, ReadProblems},
+    query::{NextPage, PageParams, Parameters, Segments, segment},
+    state::Gateway,
+    wire,
+};
+
+/// A label in a list.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct LabelSummary {
+    /// The label.
+    label_id: String,
+    /// The item it shows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    item_id: Option<String>,
+    /// The ECC model it is linked to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model_id: Option<String>,
+    /// SHA-256 of the picture it shall show, hex.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    picture_digest: Option<String>,
+    /// Where that picture is on its way, e.g. `CONFIRMED`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delivery_state: Option<String>,
+}
+
+/// A page of labels, by id.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct LabelList {
+    /// The labels.
+    labels: Vec<LabelSummary>,
+    #[serde(flatten)]
+    next: NextPage,
+}
+
+/// The label as hardware.
+#[derive(Serialize, ToSchema)]
+#[expect(clippy::struct_field_names, reason = "the names are those of the JSON")]
+pub(crate) struct Hardware {
+    /// Kind of panel.
+    esl_type_id: String,
+    /// The access point it hangs on.
+    access_point_id: String,
+    /// The address printed on it.
+    hardware_address: String,
+}
+
+/// The label's panel.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Panel {
+    /// For people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    /// Pixels, before rotation.
+    width: u32,
+    /// Pixels, before rotation.
+    height: u32,
+    /// E.g. `BWR`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    palette: Option<String>,
+    /// How far the layout is turned clockwise onto the panel, degrees.
+    rotation: u32,
+}
+
+/// The item a label shows.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Item {
+    /// The item.
+    item_id: String,
+    /// Its values; absent when the item is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    values: Option<BTreeMap<String, String>>,
+}
+
+/// The picture the label shall show.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct LabelPicture {
+    /// `ECC` or `STUDIO`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
+    /// SHA-256 of the picture, hex.
+    digest: String,
+    /// Pixels.
+    width: u32,
+    /// Pixels.
+    height: u32,
+    /// Path of the picture as PNG.
+    image: String,
+}
+
+/// What is known of the delivery.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Delivery {
+    /// E.g. `CONFIRMED`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<String>,
+    /// What the driver could prove: `WRITTEN`, `TRANSFERRED` or `DISPLAYED`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    evidence: Option<String>,
+    /// Digest last confirmed, hex.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confirmed_digest: Option<String>,
+    /// Hardware address that confirmed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confirmed_hardware_address: Option<String>,
+    /// Digest on its way, hex.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sent_digest: Option<String>,
+    /// Attempts for the picture on its way.
+    attempts: u32,
+    /// Last error since the last confirmation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_error: Option<String>,
+    /// When this was written, RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    updated_at: Option<String>,
+    /// Tracking id of what caused it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tracking_id: Option<String>,
+}
+
+/// One label.
+#[derive(Serialize, ToSchema)]
+#[expect(clippy::struct_field_names, reason = "the names are those of the JSON")]
+pub(crate) struct Label {
+    /// The tenant.
+    tenant_id: String,
+    /// The store.
+    store_id: String,
+    /// The label.
+    label_id: String,
+    hardware: Hardware,
+    /// Absent when the kind of panel is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    panel: Option<Panel>,
+    /// The ECC model it is linked to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model_id: Option<String>,
+    /// The Studio design it is linked to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    design_id: Option<String>,
+    /// Absent while the label is not linked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    item: Option<Item>,
+    /// Absent while there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    picture: Option<LabelPicture>,
+    /// Absent before the first export.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delivery: Option<Delivery>,
+}
+
+/// The labels of a store.
+#[utoipa::path(
+    get, path = "/v1/tenants/{tenant}/stores/{store}/labels", operation_id = "list_labels", tag = "labels",
+    security(("operator" = ["labels:read"])),
+    params(
+        ("tenant" = String, Path, description = "The tenant."),
+        ("store" = String, Path, description = "The store."),
+        PageParams
+    ),
+    responses((status = 200, description = "One page.", body = LabelList), ReadProblems)
+)]
+pub(crate) async fn list_labels(
+    State(gateway): State<Arc<Gateway>>,
+    operator: Operator,
+    Segments((tenant, store)): Segments<(String, String)>,
+    parameters: Parameters,
+) -> Result<Json<LabelList>, Problem> {
+    operator.require(OperatorScope::LabelsRead)?;
+    let tenant: TenantId = segment("tenant", &tenant)?;
+    let store: StoreId = segment("store", &store)?;
+    operator.store(&tenant, &store)?;
+    let page = parameters.page(&[])?;
+    let parent = Urn::Store(tenant.clone(), store.clone());
+    let (urns, next) = records::list_in_store(&gateway, DtoType::StoreEsl, &parent, &page).await?;
+    if urns.is_empty() {
+        records::require_store(&gateway, &tenant, &store).await?;
+        return Ok(Json(LabelList { labels: Vec::new(), next: next.into() }));
+    }
+    let beside = [DtoType::EccLink, DtoType::EslImage, DtoType::StoreEslStatus];
+    let keys = urns
+        .iter()
+        .flat_map(|urn| beside.iter().filter_map(|dto_type| urn.sibling(*dto_type).map(|urn| key(*dto_type, &urn))))
+        .collect();
+    let dtos = records::get_many(&gateway, keys).await?;
+    let labels = urns.iter().zip(dtos.chunks(beside.len())).map(|(urn, dtos)| summary(urn, dtos));
+    Ok(Json(LabelList { labels: labels.collect::<Result<_, _>>()?, next: next.into() }))
+}
+
+fn summary(urn: &Urn, dtos: &[Dto]) -> Result<LabelSummary, Problem> {
+    let link: Option<EccLink> = decode(dtos.first(), DtoType::EccLink)?;
+    let image: Option<EslImage> = decode(dtos.get(1), DtoType::EslImage)?;
+    let status: Option<StoreEslStatus> = decode(dtos.get(2), DtoType::StoreEslStatus)?;
+    let (item_id, model_id) = link.map(|link| (link.item_id, link.model_id)).unzip();
+    Ok(LabelSummary {
+        label_id: urn.record_id().map(ToString::to_string).unwrap_or_default(),
+        item_id,
+        model_id,
+        picture_digest: image.map(|image| wire::hex(&image.digest)),
+        delivery_state: status.and_then(|status| enum_text("DELIVERY_STATE_", status.state().as_str_name())),
+    })
+}
+
+/// One label: hardware, panel, item, picture, delivery.
+#[utoipa::path(
+    get, path = "/v1/tenants/{tenant}/stores/{store}/labels/{label}", operation_id = "get_label", tag = "labels",
+    security(("operator" = ["labels:read"])),
+    params(
+        ("tenant" = String, Path, description = "The tenant."),
+        ("store" = String, Path, description = "The store."),
+        ("label" = String, Path, description = "The label.")
+    ),
+    responses((status = 200, description = "What is known of the label.", body = Label), ReadProblems)
+)]
+pub(crate) async fn get_label(
+    State(gateway): State<Arc<Gateway>>,
+    operator: Operator,
+    Segments((tenant, store, label)): Segments<(String, String, String)>,
+) -> Result<Json<Label>, Problem> {
+    operator.require(OperatorScope::LabelsRead)?;
+    let tenant: TenantId = segment("tenant", &tenant)?;
+    let store: StoreId = segment("store", &store)?;
+    let label: RecordId = segment("label", &label)?;
+    operator.store(&tenant, &store)?;
+    let of_label = |dto_type| key(dto_type, &Urn::in_store(&tenant, &store, dto_type, &label));
+    let types = [DtoType::StoreEsl, DtoType::EccLink, DtoType::StudioLink, DtoType::EslImage, DtoType::StoreEslStatus];
+    let dtos = records::get_many(&gateway, types.into_iter().map(of_label).collect()).await?;
+    let hardware: StoreEsl = decode(dtos.first(), DtoType::StoreEsl)?.ok_or_else(Problem::not_found)?;
+    let ecc: Option<EccLink> = decode(dtos.get(1), DtoType::EccLink)?;
+    let studio: Option<StudioLink> = decode(dtos.get(2), DtoType::StudioLink)?;
+    let image: Option<EslImage> = decode(dtos.get(3), DtoType::EslImage)?;
+    let item_id = studio.as_ref().map(|link| &link.item_id).or(ecc.as_ref().map(|link| &link.item_id)).cloned();
+    let place = Place { tenant, store, label };
+    let (panel, item) = place.panel_and_item(&gateway, &hardware.esltype_id, item_id).await?;
+    Ok(Json(Label {
+        tenant_id: place.tenant.to_string(),
+        store_id: place.store.to_string(),
+        label_id: place.label.to_string(),
+        hardware: Hardware {
+            esl_type_id: hardware.esltype_id,
+            access_point_id: hardware.accesspoint_id,
+            hardware_address: hardware.hardware_address,
+        },
+        panel,
+        model_id: ecc.map(|link| link.model_id),
+        design_id: studio.map(|link| link.design_id),
+        item,
+        picture: image.map(|image| place.picture(&image)),
+        delivery: dtos.get(4).map(delivery).transpose()?.flatten(),
+    }))
+}
+
+struct Place {
+    tenant: TenantId,
+    store: StoreId,
+    label: RecordId,
+}
+
+impl Place {
+    /// What the label's other records name; an id that cannot be one names nothing.
+    async fn panel_and_item(
+        &self,
+        gateway: &Gateway,
+        esl_type: &str,
+        item_id: Option<String>,
+    ) -> Result<(Option<Panel>, Option<Item>), Problem> {
+        let panel_key = esl_type
+            .parse()
+            .ok()
+            .map(|id: RecordId| key(DtoType::EslType, &Urn::in_tenant(&self.tenant, DtoType::EslType, &id)));
+        let item_key = item_id.as_deref().and_then(|id| id.parse().ok()).map(|id: RecordId| {
+            key(DtoType::StoreItemValues, &Urn::in_store(&self.tenant, &self.store, DtoType::StoreItemValues, &id))
+        });
+        let (has_panel, keys) = (panel_key.is_some(), panel_key.into_iter().chain(item_key).collect::<Vec<_>>());
+        let dtos = if keys.is_empty() { Vec::new() } else { records::get_many(gateway, keys).await? };
+        let (panel_dto, item_dto) = if has_panel { (dtos.first(), dtos.get(1)) } else { (None, dtos.first()) };
+        let panel = decode::<EslType>(panel_dto, DtoType::EslType)?.map(|panel| Panel {
+            palette: enum_text("PALETTE_", panel.palette().as_str_name()),
+            name: Some(panel.name).filter(|name| !name.is_empty()),
+            width: panel.width,
+            height: panel.height,
+            rotation: panel.rotation,
+        });
+        let values = decode::<StoreItemValues>(item_dto, DtoType::StoreItemValues)?.map(|item| item.values);
+        Ok((panel, item_id.map(|item_id| Item { item_id, values })))
+    }
+
+    fn picture(&self, image: &EslImage) -> LabelPicture {
+        LabelPicture {
+            source: enum_text("IMAGE_SOURCE_", image.source().as_str_name()),
+            digest: wire::hex(&image.digest),
+            width: image.width,
+            height: image.height,
+            image: format!("/v1/tenants/{}/stores/{}/labels/{}/image.png", self.tenant, self.store, self.label),
+        }
+    }
+}
+
+fn delivery(dto: &Dto) -> Result<Option<Delivery>, Problem> {
+    let Some(status) = decode::<StoreEslStatus>(Some(dto), DtoType::StoreEslStatus)? else { return Ok(None) };
+    let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+    Ok(Some(Delivery {
+        state: enum_text("DELIVERY_STATE_", status.state().as_str_name()),
+        evidence: enum_text("EVIDENCE_", status.evidence().as_str_name()),
+        confirmed_digest: text(&wire::hex(&status.confirmed_digest)),
+        confirmed_hardware_address: text(&status.confirmed_hardware_address),
+        sent_digest: text(&wire::hex(&status.sent_digest)),
+        attempts: status.attempts,
+        last_error: text(&status.last_error),
+        updated_at: wire::time(dto.updated_at.as_ref()),
+        tracking_id: text(&dto.tracking_id),
+    }))
+}

@@ -1,0 +1,17 @@
+//! One file per resource; each handler extracts, calls, maps, with its documented types right above it.
+//!
+//! Deliberately not here: any way to pause or change an operation (its own issue), anything that names a queue.
+
+pub(crate) mod audit;
+pub(crate) mod health;
+pub(crate) mod label_image;
+pub(crate) mod labels;
+pub(crate) mod me;
+pub(crate) mod model_refresh;
+pub(crate) mod models;
+pub(crate) mod operations;
+mod records;
+pub(crate) mod stores;
+pub(crate) mod tenants;
+pub(crate) mod touch;
+pub(crate) mod triggers;

@@ -1,0 +1,84 @@
+//! What the routes share.
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use domain::{Clock, IdSource, ServiceName};
+use http::HeaderValue;
+use proto::{CqsClient, DtoFlowClient, EccTriggersClient, Transport};
+use tokio::sync::Semaphore;
+
+use crate::{auth::OperatorVerifier, metering::Metering};
+
+/// Requests in hand at once; more are shed with 503. Each costs a few platform calls at most, and operators are few.
+const CONCURRENCY_MAX: usize = 256;
+
+/// What a gateway is composed of.
+pub struct GatewayParts {
+    /// To CQS and DTOflow, already showing the identity of `operator-gateway`.
+    pub platform: Transport,
+    /// To the trigger RPCs of each service, already showing the identity of `operator-gateway`.
+    pub triggers: BTreeMap<ServiceName, Transport>,
+    /// Whose operator tokens are accepted.
+    pub operators: OperatorVerifier,
+    /// Origins whose pages may call the API; empty for none.
+    pub cors: Vec<HeaderValue>,
+    /// Now.
+    pub clock: Arc<dyn Clock>,
+    /// Request ids.
+    pub ids: Arc<dyn IdSource>,
+}
+
+impl fmt::Debug for GatewayParts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GatewayParts").field("triggers", &self.triggers.keys()).finish_non_exhaustive()
+    }
+}
+
+/// The state behind every route.
+pub(crate) struct Gateway {
+    cqs: CqsClient,
+    dtoflow: DtoFlowClient,
+    triggers: BTreeMap<ServiceName, Transport>,
+    pub(crate) operators: OperatorVerifier,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<dyn IdSource>,
+    pub(crate) metering: Metering,
+    pub(crate) slots: Arc<Semaphore>,
+}
+
+impl Gateway {
+    pub(crate) fn new(parts: GatewayParts) -> (Self, Vec<HeaderValue>) {
+        let gateway = Self {
+            cqs: proto::cqs_client(parts.platform.clone()),
+            dtoflow: proto::dtoflow_client(parts.platform.clone()),
+            triggers: parts.triggers,
+
+            operators: parts.operators,
+            clock: parts.clock,
+            ids: parts.ids,
+            metering: Metering::new(),
+            slots: Arc::new(Semaphore::new(CONCURRENCY_MAX)),
+        };
+        (gateway, parts.cors)
+    }
+
+    /// A CQS client for one call.
+    pub(crate) fn cqs(&self) -> CqsClient {
+        self.cqs.clone()
+    }
+
+    /// A DTOflow client for one call.
+    pub(crate) fn dtoflow(&self) -> DtoFlowClient {
+        self.dtoflow.clone()
+    }
+
+    /// A client of the ECC renderer's triggers; none when no address is configured.
+    pub(crate) fn ecc_triggers(&self) -> Option<EccTriggersClient> {
+        self.triggers.get(&ServiceName::EccImageRender).cloned().map(proto::ecc_triggers_client)
+    }
+
+    /// Every configured trigger service.
+    pub(crate) fn trigger_services(&self) -> impl Iterator<Item = (ServiceName, &Transport)> {
+        self.triggers.iter().map(|(service, transport)| (*service, transport))
+    }
+}

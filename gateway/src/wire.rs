@@ -1,0 +1,55 @@
+//! Between the platform's messages and JSON: times, digests, names of stages.
+
+use domain::{Refusal, ServiceName, Timestamp};
+
+/// RFC 3339 of a time from the wire; `None` when absent or outside the years 1 to 9999.
+pub(crate) fn time(wire: Option<&impl WireTime>) -> Option<String> {
+    wire.and_then(WireTime::timestamp).map(|timestamp| timestamp.to_string())
+}
+
+/// A time as the generated messages carry it.
+pub(crate) trait WireTime {
+    fn timestamp(&self) -> Option<Timestamp>;
+}
+
+impl WireTime for WireTimestamp {
+    fn timestamp(&self) -> Option<Timestamp> {
+        proto::timestamp_from_wire("timestamp", self).ok()
+    }
+}
+
+/// The generated timestamp type, as `proto` speaks it.
+pub(crate) type WireTimestamp = prost_types::Timestamp;
+
+/// An RFC 3339 time from a request.
+pub(crate) fn parse_time(field: &str, text: &str) -> Result<Timestamp, Refusal> {
+    let wrong = || Refusal::field(field, "is not an RFC 3339 time such as 2026-06-01T22:00:00Z");
+    // The shortest form has 20 characters, the longest sensible one 35; chrono never sees more.
+    if !(20..=35).contains(&text.len()) {
+        return Err(wrong());
+    }
+    let parsed = chrono::DateTime::parse_from_rfc3339(text).map_err(|_| wrong())?;
+    let timestamp = Timestamp::from_ms(parsed.timestamp_millis());
+    // The wire knows the same years.
+    proto::timestamp_from_wire(field, &proto::timestamp_to_wire(timestamp))
+}
+
+/// Lower-case hex.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// What a label has behind it once this service is done with it: the stage of the flow, as operators read it.
+pub(crate) fn stage_of(service: &str) -> &'static str {
+    match service.parse() {
+        Ok(ServiceName::EccImageRender | ServiceName::StudioRenderer) => "rendered",
+        Ok(ServiceName::EslImageMerger) => "merged",
+        Ok(ServiceName::HardwareExporter) => "exported",
+        Ok(ServiceName::OperatorGateway | ServiceName::RecordImport) | Err(_) => "other",
+    }
+}
