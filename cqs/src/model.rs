@@ -22,6 +22,17 @@ pub struct Queue {
     pub exclusive: Exclusive,
 }
 
+/// How much is to be done in a queue, parents counted like labels.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Backlog {
+    /// Its name.
+    pub queue: QueueName,
+    /// Rows that wait, deferred and backing-off ones included.
+    pub waiting: i64,
+    /// Rows under a lease.
+    pub leased: i64,
+}
+
 /// Whether one worker holds a store at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exclusive {

@@ -10,7 +10,7 @@ use futures::future::BoxFuture;
 use crate::{
     StoreError,
     announce::Woken,
-    model::{AuditRow, Exclusive, Lease, OperationReport},
+    model::{AuditRow, Backlog, Exclusive, Lease, OperationReport},
     policy::choice::Tally,
     unit::AuditFilter,
 };
@@ -157,6 +157,9 @@ pub trait CqsStore: Send + Sync + 'static {
     /// Makes or changes a queue; true when it was made.
     fn configure_queue(&self, ask: ConfigureAsk) -> Step<'_, bool>;
 
+    /// How much is to be done in each queue, at this instant.
+    fn backlogs(&self) -> Step<'_, Vec<Backlog>>;
+
     /// Ends lapsed leases (some), makes due rows ready (some), and leases the next batch of the queue.
     fn dequeue(&self, ask: DequeueAsk, now: Timestamp) -> Step<'_, Dequeued>;
 
@@ -197,6 +200,10 @@ macro_rules! steps_of {
         impl $crate::store::CqsStore for $store {
             fn configure_queue(&self, ask: $crate::store::ConfigureAsk) -> $crate::store::Step<'_, bool> {
                 self.write(move |unit| Box::pin($crate::steps::queue::configure_queue(unit, ask)))
+            }
+
+            fn backlogs(&self) -> $crate::store::Step<'_, Vec<$crate::model::Backlog>> {
+                self.read(move |unit| Box::pin($crate::steps::queue::backlogs(unit)))
             }
 
             fn dequeue(

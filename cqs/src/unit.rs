@@ -10,8 +10,8 @@ use domain::{QueueName, SplitItem, StoreId, TenantId, Timestamp, TrackingId};
 use crate::{
     StoreError,
     model::{
-        AuditRow, Counts, DeadLetter, FailureGroup, Head, HeadChange, HeadKey, Lane, LaneClass, Lease, LedgerKey,
-        NewLane, Operation, Queue, RecordKey, Row, RowKind, SplitCounts,
+        AuditRow, Backlog, Counts, DeadLetter, FailureGroup, Head, HeadChange, HeadKey, Lane, LaneClass, Lease,
+        LedgerKey, NewLane, Operation, Queue, RecordKey, Row, RowKind, SplitCounts,
     },
 };
 
@@ -23,6 +23,8 @@ pub(crate) trait Queues: Send {
     fn queue_find(&mut self, name: &QueueName) -> impl Future<Output = Result<Option<Queue>>> + Send;
     /// Every queue, by key. They are few: one per service.
     fn queue_list(&mut self) -> impl Future<Output = Result<Vec<Queue>>> + Send;
+    /// How much waits and is leased in each queue, by key.
+    fn queue_backlogs(&mut self) -> impl Future<Output = Result<Vec<Backlog>>> + Send;
     /// Stores a queue by its name; its `id` is not looked at. The store exclusivity of an existing queue stays.
     fn queue_put(&mut self, queue: &Queue) -> impl Future<Output = Result<()>> + Send;
 }

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     StoreError,
-    model::{Exclusive, Queue},
+    model::{Backlog, Exclusive, Queue},
     unit::Queues,
 };
 
@@ -29,6 +29,29 @@ impl Queues for SqliteUnit<'_> {
                 .fetch_all(&mut *self.conn)
                 .await?;
         rows.iter().map(queue).collect()
+    }
+
+    async fn queue_backlogs(&mut self) -> Result<Vec<Backlog>, StoreError> {
+        // Waiting rows are counted by their heads, so this costs as much as there are lanes and leased rows.
+        let rows = sqlx::query(
+            "SELECT name,
+                (SELECT coalesce(sum(ready_labels + ready_parents + delayed), 0)
+                    FROM cqs_head WHERE cqs_head.queue = cqs_queue.queue) AS waiting,
+                (SELECT count(*) FROM cqs_lease JOIN cqs_leased ON cqs_leased.lease = cqs_lease.generation
+                    WHERE cqs_lease.queue = cqs_queue.queue) AS leased
+             FROM cqs_queue ORDER BY queue",
+        )
+        .fetch_all(&mut *self.conn)
+        .await?;
+        let backlog = |row| {
+            let columns = Columns { table: "cqs_queue", row, key: "name" };
+            Ok(Backlog {
+                queue: columns.parse("name")?,
+                waiting: columns.get("waiting")?,
+                leased: columns.get("leased")?,
+            })
+        };
+        rows.iter().map(backlog).collect()
     }
 
     async fn queue_put(&mut self, queue: &Queue) -> Result<(), StoreError> {
