@@ -14,9 +14,11 @@
 
 pub mod announce;
 mod error;
+mod maintainer;
 pub mod memory;
 pub mod model;
 pub mod policy;
+mod server;
 pub mod sqlite;
 mod steps;
 pub mod store;
@@ -24,6 +26,8 @@ mod unit;
 mod wakeups;
 
 pub use error::StoreError;
+pub use maintainer::Maintainer;
+pub use server::{CqsServer, CqsServerParts};
 pub use store::CqsStore;
 pub use unit::AuditFilter;
 pub use wakeups::Wakeups;
