@@ -1,1 +1,32 @@
-//! dtoflow
+//! DTOflow: the store of typed records, their alias index, and the source of change notifications.
+//!
+//! Reading order: `record` (what a payload must be), `alias` (what a record is found under), [`model`] (the words),
+//! `plan` (what a batch does, pure), `unit` (what a twin can do), `steps` (the atomic steps, written once), the twins
+//! [`memory`] and [`sqlite`], [`store`] (the trait, the re-index), `server` (gRPC).
+//!
+//! Invariants
+//! - A stored payload decodes as its type and has its required fields.
+//! - A write, its aliases, their counts and its notifications commit together or not at all.
+//! - Versions of a record only grow, also across deletes. Equal bytes make no version.
+//! - An output computed from inputs that have changed since is not written.
+//! - What the index holds for a record is noted with the record, so a write removes exactly what is there.
+//!
+//! Deliberately not here: queues and leases (`cqs`), what a record means to a service (`worker`), operators (`gateway`).
+
+mod alias;
+mod limits;
+pub mod memory;
+pub mod model;
+mod plan;
+mod record;
+mod server;
+pub mod sqlite;
+mod steps;
+pub mod store;
+#[cfg(test)]
+mod tests;
+mod unit;
+
+pub use alias::AliasKey;
+pub use server::{DtoFlowServer, DtoFlowServerParts};
+pub use store::{DtoStore, StoreError, reindex};
