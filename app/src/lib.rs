@@ -1,6 +1,7 @@
 //! The program `reshelf` and the composition of its processes, so that tests start the very same topologies.
 //!
-//! In reading order: [`demo`] is the tenant it loads, [`records`] writes records, [`data_dir`] says what lies where, [`commands`]
+//! In reading order: [`platform`] puts DTOflow and CQS together over one database, [`dev`] puts everything into one
+//! process, [`demo`] is the tenant it loads, [`records`] writes records, [`data_dir`] says what lies where, [`commands`]
 //! are the program's.
 //!
 //! Invariants
@@ -12,4 +13,6 @@
 pub mod commands;
 pub mod data_dir;
 pub mod demo;
+pub mod dev;
+pub mod platform;
 pub mod records;

@@ -5,8 +5,9 @@ use std::process::ExitCode;
 use app::commands::{Cli, failure};
 use clap::Parser as _;
 
-fn main() -> ExitCode {
-    match Cli::parse().run() {
+#[tokio::main]
+async fn main() -> ExitCode {
+    match Cli::parse().run().await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("reshelf: {}", failure::one_line(&error));

@@ -57,11 +57,12 @@ pub struct RecordWriter {
 }
 
 impl RecordWriter {
-    /// A writer over a client that carries the importer's credentials. `tracking_id` goes on to every notification.
-    pub fn new(dtoflow: DtoFlowClient, tracking_id: &domain::TrackingId) -> Self {
+    /// A writer over a client that carries the importer's credentials. `tracking_id` goes on to every notification; with
+    /// one, every label that follows is logged.
+    pub fn new(dtoflow: DtoFlowClient, tracking_id: Option<&domain::TrackingId>) -> Self {
         Self {
             dtoflow,
-            tracking_id: tracking_id.to_string(),
+            tracking_id: tracking_id.map(ToString::to_string).unwrap_or_default(),
             batch: Vec::new(),
             batch_bytes: 0,
             batch_urns: HashSet::new(),

@@ -1,0 +1,94 @@
+//! `reshelf platform`: DTOflow and CQS over gRPC.
+
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use anyhow::Context as _;
+use clap::Args as ClapArgs;
+use daemon::{SystemClock, SystemIds, identity::Registry, shutdown::Shutdown, telemetry::LogFormat};
+use db::DatabaseUrl;
+use serde::Deserialize;
+use tokio::net::TcpListener;
+
+use super::require_allowed;
+use crate::platform::{Database, Platform, PlatformParts};
+
+/// What is logged unless `RESHELF_LOG` says otherwise.
+const LOG_FILTER: &str = "info";
+
+/// `reshelf platform`
+#[derive(Debug, ClapArgs)]
+pub(super) struct Args {
+    /// Configuration file (TOML)
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+    /// Listen beyond loopback although there is no TLS: tokens and records then cross the network in the clear
+    #[arg(long)]
+    insecure: bool,
+}
+
+/// The configuration file. Paths in it are relative to the file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Config {
+    /// E.g. `sqlite:///var/lib/reshelf/reshelf.db`.
+    database: String,
+    /// Where gRPC answers, e.g. `127.0.0.1:7400`.
+    listen: SocketAddr,
+    /// The service registry.
+    registry: PathBuf,
+    /// How log lines look.
+    #[serde(default)]
+    log: Log,
+}
+
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Log {
+    #[default]
+    Text,
+    Json,
+}
+
+impl From<Log> for LogFormat {
+    fn from(log: Log) -> Self {
+        match log {
+            Log::Text => Self::Text,
+            Log::Json => Self::Json,
+        }
+    }
+}
+
+pub(super) async fn run(args: Args) -> anyhow::Result<()> {
+    let config: Config = daemon::config::read(&args.config)?;
+    daemon::telemetry::init(config.log.into(), LOG_FILTER);
+    require_allowed(config.listen, args.insecure)?;
+    let DatabaseUrl::Sqlite(path) = config.database.parse().map_err(|error| anyhow::anyhow!("database {error}"))?;
+    let folder = args.config.parent().unwrap_or(Path::new(""));
+    let (path, registry) = (folder.join(path), folder.join(&config.registry));
+    let registry = std::fs::read_to_string(&registry)
+        .with_context(|| format!("cannot read the registry {}", registry.display()))?;
+    let registry = Arc::new(Registry::parse(&registry)?);
+
+    let database = Database::open(&path).await?;
+    let listener =
+        TcpListener::bind(config.listen).await.with_context(|| format!("cannot listen on {}", config.listen))?;
+    let shutdown = Shutdown::default();
+    let parts = PlatformParts { registry, clock: Arc::new(SystemClock), ids: Arc::new(SystemIds) };
+    let platform = Platform::open(&database, parts).await?;
+    platform.maintain(&shutdown);
+    println!("listening on http://{}", listener.local_addr()?);
+
+    let (serving, until) = (platform.clone(), shutdown.clone());
+    let server = shutdown.tasks.spawn(async move {
+        let served = serving.serve(listener, &until).await;
+        until.soft.cancel();
+        served
+    });
+    shutdown.run().await?;
+    database.close().await?;
+    server.await?.context("the gRPC server ended")
+}

@@ -1,0 +1,200 @@
+//! Everything in one process: platform, worker and gateway over transports within the process, with the same
+//! credentials and checks as over the network.
+//!
+//! [`start`] brings it up; [`Dev::prepare_demo`] loads the demo tenant at the first start. gRPC is also served on a
+//! loopback port of the system's choice, named in the data directory, so that `reshelf import` reaches a running process.
+//!
+//! Deliberately not here: what is printed (`commands`), the demo's records (`demo`).
+
+mod prepare;
+
+pub use prepare::{DemoState, Progress};
+
+use std::{collections::BTreeMap, fmt, net::SocketAddr, path::PathBuf, sync::Arc};
+
+use anyhow::Context as _;
+use daemon::{
+    identity::{KeyError, ServiceCredentials},
+    shutdown::Shutdown,
+};
+use domain::{Clock, IdSource, OperatorScope, ServiceName};
+use gateway::{GatewayParts, Issuer, OperatorVerifier, token::OperatorClaims};
+use proto::Transport;
+use tokio::net::TcpListener;
+use worker::{ExporterSettings, PipelineSettings, Worker, WorkerHandle, WorkerParts};
+
+use crate::{
+    data_dir::{DataDir, write_private},
+    demo,
+    platform::{Database, Platform, PlatformParts},
+};
+
+/// How long the operator token of the printed commands is good for, in seconds: a working day with its evening.
+const TOKEN_LIFETIME_S: i64 = 12 * 60 * 60;
+/// The worker services that `dev` runs.
+const WORKER_SERVICES: &[ServiceName] =
+    &[ServiceName::EccImageRender, ServiceName::EslImageMerger, ServiceName::HardwareExporter];
+
+/// What `dev` is started with.
+pub struct DevOptions {
+    /// Data directory; made when absent.
+    pub data_dir: PathBuf,
+    /// Where the REST API listens.
+    pub listen: SocketAddr,
+    /// Now.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub ids: Arc<dyn IdSource>,
+}
+
+impl fmt::Debug for DevOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DevOptions")
+            .field("data_dir", &self.data_dir)
+            .field("listen", &self.listen)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A running process.
+#[derive(Debug)]
+pub struct Dev {
+    dir: DataDir,
+    rest: SocketAddr,
+    grpc: SocketAddr,
+    platform: Platform,
+    triggers: Transport,
+    database: Database,
+    credentials: BTreeMap<ServiceName, ServiceCredentials>,
+    worker: WorkerHandle,
+    shutdown: Shutdown,
+}
+
+/// Starts everything. What can be refused (a lock, a port) is refused before anything is written.
+pub async fn start(options: DevOptions) -> anyhow::Result<Dev> {
+    let DevOptions { data_dir, listen, clock, ids } = options;
+    let dir = DataDir::create(&data_dir)?;
+    let database = Database::open(&dir.database()).await?;
+    let rest_listener = bind(listen).await?;
+    let grpc_listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).await?;
+    let (rest, grpc) = (rest_listener.local_addr()?, grpc_listener.local_addr()?);
+
+    let registry = Arc::new(dir.write_registry()?);
+    let shutdown = Shutdown::default();
+    let parts = PlatformParts { registry, clock: Arc::clone(&clock), ids: Arc::clone(&ids) };
+    let platform = Platform::open(&database, parts).await?;
+    platform.maintain(&shutdown);
+    let credentials = ServiceName::ALL
+        .iter()
+        .map(|service| {
+            let key = dir.service_key(*service)?;
+            Ok((*service, ServiceCredentials::new(*service, key, Arc::clone(&clock))))
+        })
+        .collect::<Result<BTreeMap<_, _>, KeyError>>()?;
+
+    let worker_parts = WorkerParts {
+        services: WORKER_SERVICES.to_vec(),
+        platform: platform.transport(),
+        credentials: credentials.clone(),
+        exporter: ExporterSettings { folder: dir.labels(), ..ExporterSettings::default() },
+        pipelines: PipelineSettings::default(),
+        clock: Arc::clone(&clock),
+        ids: Arc::clone(&ids),
+        shutdown: shutdown.clone(),
+    };
+    let triggers = daemon::serve::in_process(worker::trigger_routes(&worker_parts)?, platform.verifier());
+    let routes = worker::add_trigger_routes(platform.routes(), &worker_parts)?;
+    let worker = Worker::start(worker_parts).await?;
+
+    let as_gateway = credentials.get(&ServiceName::OperatorGateway).context("the gateway has no key")?;
+    let issuer = dir.operator_issuer()?;
+    let router = gateway::router(GatewayParts {
+        platform: as_gateway.attach(platform.transport()),
+        triggers: BTreeMap::from([(ServiceName::EccImageRender, as_gateway.attach(triggers.clone()))]),
+        operators: OperatorVerifier::new(vec![Issuer::local(issuer.public())?], Arc::clone(&clock)),
+        cors: Vec::new(),
+        clock: Arc::clone(&clock),
+        ids,
+    });
+    spawn(&shutdown, "REST", gateway::serve(rest_listener, router, shutdown.clone()));
+    let serving = daemon::serve::grpc(grpc_listener, routes, platform.verifier(), shutdown.soft.clone());
+    spawn(&shutdown, "gRPC", serving);
+
+    let claims = OperatorClaims {
+        subject: "dev@localhost".parse()?,
+        scopes: OperatorScope::ALL.to_vec(),
+        tenants: vec![demo::tenant()?],
+        stores: None,
+        issued_at: clock.now(),
+        lifetime_s: TOKEN_LIFETIME_S,
+    };
+    write_private(&dir.operator_token(), &gateway::token::mint(&issuer, &claims)?)?;
+    write_private(&dir.platform_address(), &format!("http://{grpc}\n"))?;
+    Ok(Dev { dir, rest, grpc, platform, triggers, database, credentials, worker, shutdown })
+}
+
+async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))
+}
+
+/// Runs a server until the shutdown; a server that ends by itself takes the process down rather than leave half of it.
+fn spawn<E: fmt::Display + Send>(
+    shutdown: &Shutdown,
+    server: &'static str,
+    serving: impl Future<Output = Result<(), E>> + Send + 'static,
+) {
+    let soft = shutdown.soft.clone();
+    shutdown.tasks.spawn(async move {
+        if let Err(error) = serving.await {
+            tracing::error!(%error, server, "the server ended");
+        }
+        soft.cancel();
+    });
+}
+
+impl Dev {
+    /// Its data directory.
+    pub fn dir(&self) -> &DataDir {
+        &self.dir
+    }
+
+    /// Where the REST API answers.
+    pub fn rest(&self) -> SocketAddr {
+        self.rest
+    }
+
+    /// Where CQS, DTOflow and the triggers answer over gRPC.
+    pub fn grpc(&self) -> SocketAddr {
+        self.grpc
+    }
+
+    /// The shutdown everything listens to.
+    pub fn shutdown(&self) -> &Shutdown {
+        &self.shutdown
+    }
+
+    /// A way to CQS and DTOflow within this process, without an identity yet.
+    pub fn platform_transport(&self) -> Transport {
+        self.platform.transport()
+    }
+
+    /// A way to the trigger RPCs within this process, without an identity yet.
+    pub fn trigger_transport(&self) -> Transport {
+        self.triggers.clone()
+    }
+
+    /// A way to CQS and DTOflow as `service`, within this process; none for a service without a key.
+    pub fn transport_as(&self, service: ServiceName) -> Option<Transport> {
+        self.credentials.get(&service).map(|credentials| credentials.attach(self.platform.transport()))
+    }
+
+    /// Closes the database after a drain that [`Shutdown::run`] or [`Shutdown::stop`] has waited for.
+    pub async fn close(self) -> anyhow::Result<()> {
+        drop(self.worker);
+        // A left-over address would lead an import to whoever has the port by then.
+        if let Err(error) = std::fs::remove_file(self.dir.platform_address()) {
+            tracing::debug!(%error, "platform.addr not removed");
+        }
+        self.database.close().await.context("closing the database")
+    }
+}
