@@ -73,12 +73,8 @@ pub enum UnpackError {
 /// Magic, version, palette, size.
 pub(crate) fn header(picture: &Picture) -> [u8; HEADER_BYTES] {
     // Sides are at most SIDE_MAX and palette numbers at most 5, so neither saturates.
-    let [w1, w0] = u16::try_from(picture.width())
-        .unwrap_or(u16::MAX)
-        .to_be_bytes();
-    let [h1, h0] = u16::try_from(picture.height())
-        .unwrap_or(u16::MAX)
-        .to_be_bytes();
+    let [w1, w0] = u16::try_from(picture.width()).unwrap_or(u16::MAX).to_be_bytes();
+    let [h1, h0] = u16::try_from(picture.height()).unwrap_or(u16::MAX).to_be_bytes();
     let palette = u8::try_from(picture.palette().number()).unwrap_or(u8::MAX);
     [MAGIC[0], MAGIC[1], VERSION, palette, w1, w0, h1, h0]
 }
@@ -97,18 +93,16 @@ pub(crate) fn rows(picture: &Picture) -> Vec<u8> {
             1 => {
                 let (groups, rest) = row.as_chunks::<8>();
                 // The multiplication gathers the lowest bit of each byte, first pixel highest.
-                out.extend(groups.iter().map(|group| {
-                    (u64::from_le_bytes(*group).wrapping_mul(0x8040_2010_0804_0201) >> 56) as u8
-                }));
+                out.extend(
+                    groups
+                        .iter()
+                        .map(|group| (u64::from_le_bytes(*group).wrapping_mul(0x8040_2010_0804_0201) >> 56) as u8),
+                );
                 push_rest(&mut out, rest, bits);
             }
             2 => {
                 let (groups, rest) = row.as_chunks::<4>();
-                out.extend(
-                    groups
-                        .iter()
-                        .map(|[a, b, c, d]| a << 6 | b << 4 | c << 2 | d),
-                );
+                out.extend(groups.iter().map(|[a, b, c, d]| a << 6 | b << 4 | c << 2 | d));
                 push_rest(&mut out, rest, bits);
             }
             _ => {
@@ -123,11 +117,7 @@ pub(crate) fn rows(picture: &Picture) -> Vec<u8> {
 
 fn push_rest(out: &mut Vec<u8>, rest: &[u8], bits: usize) {
     if !rest.is_empty() {
-        out.push(
-            rest.iter()
-                .enumerate()
-                .fold(0, |byte, (at, index)| byte | index << (8 - bits * (at + 1))),
-        );
+        out.push(rest.iter().enumerate().fold(0, |byte, (at, index)| byte | index << (8 - bits * (at + 1))));
     }
 }
 
@@ -148,9 +138,7 @@ impl Picture {
         if bytes.len() > PACKED_BYTES_MAX {
             return Err(UnpackError::TooLong);
         }
-        let Some((&[m0, m1, version, palette, w1, w0, h1, h0, coding], body)) =
-            bytes.split_first_chunk()
-        else {
+        let Some((&[m0, m1, version, palette, w1, w0, h1, h0, coding], body)) = bytes.split_first_chunk() else {
             return Err(UnpackError::Header);
         };
         if [m0, m1] != MAGIC {
@@ -159,8 +147,7 @@ impl Picture {
         if version != VERSION {
             return Err(UnpackError::Version(version));
         }
-        let palette =
-            Palette::from_number(i32::from(palette)).ok_or(UnpackError::Palette(palette))?;
+        let palette = Palette::from_number(i32::from(palette)).ok_or(UnpackError::Palette(palette))?;
         let (width, height) = (u16::from_be_bytes([w1, w0]), u16::from_be_bytes([h1, h0]));
         let count = picture::pixels(width.into(), height.into())?;
         let stride = stride(palette, width.into());
@@ -174,13 +161,7 @@ impl Picture {
             }
             _ => return Err(UnpackError::Damaged),
         };
-        let indices = indices(
-            &packed,
-            stride,
-            width.into(),
-            palette.bits_per_pixel(),
-            count,
-        )?;
+        let indices = indices(&packed, stride, width.into(), palette.bits_per_pixel(), count)?;
         Ok(Self::new(width.into(), height.into(), palette, indices)?)
     }
 }
@@ -215,11 +196,7 @@ fn rows_join(rows: &mut [u8], stride: usize) {
     let mut at = stride;
     while at < rows.len() {
         let (above, below) = rows.split_at_mut(at);
-        for (below, above) in below
-            .iter_mut()
-            .zip(above.iter().skip(at - stride))
-            .take(stride)
-        {
+        for (below, above) in below.iter_mut().zip(above.iter().skip(at - stride)).take(stride) {
             *below ^= above;
         }
         at += stride;
@@ -232,12 +209,7 @@ fn run_length(bytes: &[u8]) -> usize {
     let pattern = [*first; 8];
     let (groups, _) = bytes.as_chunks::<8>();
     let whole = groups.iter().take_while(|group| **group == pattern).count() * 8;
-    whole
-        + bytes
-            .iter()
-            .skip(whole)
-            .take_while(|byte| *byte == first)
-            .count()
+    whole + bytes.iter().skip(whole).take_while(|byte| *byte == first).count()
 }
 
 fn runs_write(bytes: &[u8], out: &mut Vec<u8>) {
@@ -248,9 +220,7 @@ fn runs_write(bytes: &[u8], out: &mut Vec<u8>) {
         let run = run_length(rest);
         if run < RUN_MIN {
             rest = rest.get(run..).unwrap_or_default();
-            literals = literal_from
-                .get(..literal_from.len() - rest.len())
-                .unwrap_or_default();
+            literals = literal_from.get(..literal_from.len() - rest.len()).unwrap_or_default();
             continue;
         }
         literals_write(literals, out);
@@ -315,13 +285,7 @@ fn runs_read(mut body: &[u8], size: usize) -> Option<Vec<u8>> {
     (out.len() == size).then_some(out)
 }
 
-fn indices(
-    packed: &[u8],
-    stride: usize,
-    width: usize,
-    bits: usize,
-    count: usize,
-) -> Result<Vec<u8>, UnpackError> {
+fn indices(packed: &[u8], stride: usize, width: usize, bits: usize, count: usize) -> Result<Vec<u8>, UnpackError> {
     let per_byte = 8 / bits;
     let mask = u8::try_from((1_u16 << bits) - 1).unwrap_or(u8::MAX);
     let mut out = Vec::with_capacity(count + per_byte);

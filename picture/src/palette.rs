@@ -26,16 +26,8 @@ pub enum Ink {
 
 impl Ink {
     /// Every ink, in the order of the documentation.
-    pub const ALL: [Self; 8] = [
-        Self::White,
-        Self::Black,
-        Self::Red,
-        Self::Yellow,
-        Self::Blue,
-        Self::Green,
-        Self::LightGrey,
-        Self::DarkGrey,
-    ];
+    pub const ALL: [Self; 8] =
+        [Self::White, Self::Black, Self::Red, Self::Yellow, Self::Blue, Self::Green, Self::LightGrey, Self::DarkGrey];
 
     /// The stable name: lower case, underscores.
     pub const fn name(self) -> &'static str {
@@ -105,23 +97,13 @@ impl Palette {
             Self::Bwr => &[Ink::White, Ink::Black, Ink::Red],
             Self::Bwry => &[Ink::White, Ink::Black, Ink::Red, Ink::Yellow],
             Self::Grey4 => &[Ink::White, Ink::LightGrey, Ink::DarkGrey, Ink::Black],
-            Self::Spectra6 => &[
-                Ink::White,
-                Ink::Black,
-                Ink::Red,
-                Ink::Yellow,
-                Ink::Blue,
-                Ink::Green,
-            ],
+            Self::Spectra6 => &[Ink::White, Ink::Black, Ink::Red, Ink::Yellow, Ink::Blue, Ink::Green],
         }
     }
 
     /// The index of an ink, or `None` if the panel lacks it.
     pub fn index_of(self, ink: Ink) -> Option<u8> {
-        self.inks()
-            .iter()
-            .position(|have| *have == ink)
-            .and_then(|at| u8::try_from(at).ok())
+        self.inks().iter().position(|have| *have == ink).and_then(|at| u8::try_from(at).ok())
     }
 
     /// The stable name for configuration and JSON.
@@ -153,9 +135,7 @@ impl Palette {
 
     /// The palette of that wire number.
     pub fn from_number(number: i32) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|palette| palette.number() == number)
+        Self::ALL.into_iter().find(|palette| palette.number() == number)
     }
 
     /// Bits a pixel takes in the packed form: 1, 2 or 4 (three bits would straddle bytes; the runs make up for it).
@@ -216,9 +196,7 @@ impl Rotation {
 
     /// The rotation of that many degrees; only the four are known, 360 is not one.
     pub fn from_degrees(degrees: i32) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|rotation| rotation.degrees() == degrees)
+        Self::ALL.into_iter().find(|rotation| rotation.degrees() == degrees)
     }
 
     /// Whether width and height change places.

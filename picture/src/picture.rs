@@ -57,45 +57,23 @@ pub(crate) fn pixels(width: u32, height: u32) -> Result<usize, PictureError> {
         return Err(out());
     }
     let count = usize::try_from(u64::from(width) * u64::from(height)).map_err(|_| out())?;
-    if count > PIXELS_MAX {
-        Err(out())
-    } else {
-        Ok(count)
-    }
+    if count > PIXELS_MAX { Err(out()) } else { Ok(count) }
 }
 
 impl Picture {
     /// Checks size, count and every index.
-    pub fn new(
-        width: u32,
-        height: u32,
-        palette: Palette,
-        indices: Vec<u8>,
-    ) -> Result<Self, PictureError> {
+    pub fn new(width: u32, height: u32, palette: Palette, indices: Vec<u8>) -> Result<Self, PictureError> {
         let want = pixels(width, height)?;
         if indices.len() != want {
-            return Err(PictureError::Count {
-                got: indices.len(),
-                want,
-            });
+            return Err(PictureError::Count { got: indices.len(), want });
         }
         let inks = u8::try_from(palette.inks().len()).unwrap_or(u8::MAX);
         // The maximum first: it vectorises, and a bad index is rare.
         if indices.iter().fold(0, |most: u8, index| most.max(*index)) >= inks {
-            let (at, index) = indices
-                .iter()
-                .copied()
-                .enumerate()
-                .find(|(_, index)| *index >= inks)
-                .unwrap_or((0, 0));
+            let (at, index) = indices.iter().copied().enumerate().find(|(_, index)| *index >= inks).unwrap_or((0, 0));
             return Err(PictureError::Index { at, index, palette });
         }
-        Ok(Self {
-            width,
-            height,
-            palette,
-            indices,
-        })
+        Ok(Self { width, height, palette, indices })
     }
 
     /// Pixels.
@@ -131,52 +109,26 @@ impl Picture {
     /// The same picture turned clockwise; sides change places for quarter turns.
     #[must_use]
     pub fn rotated(self, rotation: Rotation) -> Self {
-        let Self {
-            width,
-            height,
-            palette,
-            mut indices,
-        } = self;
+        let Self { width, height, palette, mut indices } = self;
         let (columns, rows) = (width as usize, height as usize);
         match rotation {
-            Rotation::Deg0 => Self {
-                width,
-                height,
-                palette,
-                indices,
-            },
+            Rotation::Deg0 => Self { width, height, palette, indices },
             Rotation::Deg180 => {
                 indices.reverse();
-                Self {
-                    width,
-                    height,
-                    palette,
-                    indices,
-                }
+                Self { width, height, palette, indices }
             }
             Rotation::Deg90 | Rotation::Deg270 => {
                 let mut turned = vec![0; indices.len()];
                 for (y, row) in indices.chunks_exact(columns).enumerate() {
-                    let to = if rotation == Rotation::Deg90 {
-                        rows - 1 - y
-                    } else {
-                        y
-                    };
+                    let to = if rotation == Rotation::Deg90 { rows - 1 - y } else { y };
                     let column = turned.iter_mut().skip(to).step_by(rows);
                     if rotation == Rotation::Deg90 {
                         column.zip(row).for_each(|(to, from)| *to = *from);
                     } else {
-                        column
-                            .zip(row.iter().rev())
-                            .for_each(|(to, from)| *to = *from);
+                        column.zip(row.iter().rev()).for_each(|(to, from)| *to = *from);
                     }
                 }
-                Self {
-                    width: height,
-                    height: width,
-                    palette,
-                    indices: turned,
-                }
+                Self { width: height, height: width, palette, indices: turned }
             }
         }
     }

@@ -14,13 +14,7 @@ impl Picture {
         let mut encoder = png::Encoder::new(&mut out, self.width(), self.height());
         encoder.set_color(png::ColorType::Indexed);
         encoder.set_depth(png::BitDepth::Eight);
-        encoder.set_palette(
-            self.palette()
-                .inks()
-                .iter()
-                .flat_map(|ink| ink.srgb())
-                .collect::<Vec<u8>>(),
-        );
+        encoder.set_palette(self.palette().inks().iter().flat_map(|ink| ink.srgb()).collect::<Vec<u8>>());
         // Indices are not intensities: filters between neighbours only hurt.
         encoder.set_filter(png::Filter::NoFilter);
         encoder.set_compression(png::Compression::Balanced);

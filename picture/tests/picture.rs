@@ -2,9 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use picture::{
-    Digest, Ink, PACKED_BYTES_MAX, PackError, Palette, Picture, PictureError, Rotation, UnpackError,
-};
+use picture::{Digest, Ink, PACKED_BYTES_MAX, PackError, Palette, Picture, PictureError, Rotation, UnpackError};
 use proptest::prelude::*;
 
 fn any_picture() -> impl Strategy<Value = Picture> {
@@ -14,16 +12,8 @@ fn any_picture() -> impl Strategy<Value = Picture> {
         // Long runs and noise both occur.
         let run = (0..inks, 1_usize..90);
         proptest::collection::vec(run, (width * height) as usize).prop_map(move |runs| {
-            let indices = runs
-                .into_iter()
-                .flat_map(|(index, count)| std::iter::repeat_n(index, count / 3 + 1));
-            Picture::new(
-                width,
-                height,
-                palette,
-                indices.take((width * height) as usize).collect(),
-            )
-            .unwrap()
+            let indices = runs.into_iter().flat_map(|(index, count)| std::iter::repeat_n(index, count / 3 + 1));
+            Picture::new(width, height, palette, indices.take((width * height) as usize).collect()).unwrap()
         })
     })
 }
@@ -72,45 +62,18 @@ proptest! {
 #[test]
 fn the_constructor_checks_size_count_and_indices() {
     let bw = Palette::Bw;
-    assert!(matches!(
-        Picture::new(0, 4, bw, vec![]),
-        Err(PictureError::Size { .. })
-    ));
-    assert!(matches!(
-        Picture::new(4_097, 1, bw, vec![0; 4_097]),
-        Err(PictureError::Size { .. })
-    ));
-    assert!(matches!(
-        Picture::new(4_096, 4_096, bw, vec![]),
-        Err(PictureError::Size { .. })
-    ));
-    assert_eq!(
-        Picture::new(2, 2, bw, vec![0; 3]),
-        Err(PictureError::Count { got: 3, want: 4 })
-    );
-    assert_eq!(
-        Picture::new(2, 2, bw, vec![0, 1, 2, 0]),
-        Err(PictureError::Index {
-            at: 2,
-            index: 2,
-            palette: bw
-        })
-    );
+    assert!(matches!(Picture::new(0, 4, bw, vec![]), Err(PictureError::Size { .. })));
+    assert!(matches!(Picture::new(4_097, 1, bw, vec![0; 4_097]), Err(PictureError::Size { .. })));
+    assert!(matches!(Picture::new(4_096, 4_096, bw, vec![]), Err(PictureError::Size { .. })));
+    assert_eq!(Picture::new(2, 2, bw, vec![0; 3]), Err(PictureError::Count { got: 3, want: 4 }));
+    assert_eq!(Picture::new(2, 2, bw, vec![0, 1, 2, 0]), Err(PictureError::Index { at: 2, index: 2, palette: bw }));
 }
 
 #[test]
 fn digest_covers_size_and_palette() {
-    let blank = |width, height, palette| {
-        Picture::new(width, height, palette, vec![0; 32])
-            .unwrap()
-            .digest()
-    };
-    let all = [
-        blank(8, 4, Palette::Bw),
-        blank(4, 8, Palette::Bw),
-        blank(8, 4, Palette::Bwr),
-        blank(8, 4, Palette::Grey4),
-    ];
+    let blank = |width, height, palette| Picture::new(width, height, palette, vec![0; 32]).unwrap().digest();
+    let all =
+        [blank(8, 4, Palette::Bw), blank(4, 8, Palette::Bw), blank(8, 4, Palette::Bwr), blank(8, 4, Palette::Grey4)];
     let distinct: std::collections::BTreeSet<_> = all.iter().collect();
     assert_eq!(distinct.len(), all.len());
 }
@@ -122,10 +85,7 @@ fn digest_text_reads_back() {
     assert!(digest.to_string().to_uppercase().parse::<Digest>().is_err());
     assert!("00".parse::<Digest>().is_err());
     // The stored form and the digest are contracts: this value changes only with a new format version.
-    assert_eq!(
-        digest.to_string(),
-        "cf928a4a4beef55fff6cdf4fa689ec32185cb4ce5f0509a64778b1707b829a6f"
-    );
+    assert_eq!(digest.to_string(), "cf928a4a4beef55fff6cdf4fa689ec32185cb4ce5f0509a64778b1707b829a6f");
 }
 
 #[test]
@@ -139,9 +99,7 @@ fn noise_beyond_the_limit_is_refused_and_dithered_spectra_fits() {
         Picture::new(width, height, Palette::Spectra6, indices.collect()).unwrap()
     };
     assert!(noise(800, 480).pack().unwrap().len() <= PACKED_BYTES_MAX);
-    assert!(
-        matches!(noise(1_024, 576).pack(), Err(PackError::TooLarge { bytes }) if bytes > PACKED_BYTES_MAX)
-    );
+    assert!(matches!(noise(1_024, 576).pack(), Err(PackError::TooLarge { bytes }) if bytes > PACKED_BYTES_MAX));
 }
 
 #[test]
@@ -150,29 +108,14 @@ fn a_small_file_cannot_claim_a_large_picture() {
         let ([w1, w0], [h1, h0]) = (width.to_be_bytes(), height.to_be_bytes());
         Picture::unpack(&[b'L', b'P', 1, 1, w1, w0, h1, h0, 1, 255, 0, 9])
     };
-    assert!(matches!(
-        claim(4_096, 4_096),
-        Err(UnpackError::Picture(PictureError::Size { .. }))
-    ));
+    assert!(matches!(claim(4_096, 4_096), Err(UnpackError::Picture(PictureError::Size { .. }))));
     assert_eq!(claim(296, 128), Err(UnpackError::Damaged));
     assert_eq!(Picture::unpack(b"LP"), Err(UnpackError::Header));
-    assert_eq!(
-        Picture::unpack(b"LP\x02\x01\0\x01\0\x01\0\0"),
-        Err(UnpackError::Version(2))
-    );
-    assert_eq!(
-        Picture::unpack(b"LP\x01\x09\0\x01\0\x01\0\0"),
-        Err(UnpackError::Palette(9))
-    );
+    assert_eq!(Picture::unpack(b"LP\x02\x01\0\x01\0\x01\0\0"), Err(UnpackError::Version(2)));
+    assert_eq!(Picture::unpack(b"LP\x01\x09\0\x01\0\x01\0\0"), Err(UnpackError::Palette(9)));
     // A set bit in a row's padding would be a second form of the same picture.
-    assert_eq!(
-        Picture::unpack(b"LP\x01\x01\0\x01\0\x01\0\x01"),
-        Err(UnpackError::Damaged)
-    );
-    assert_eq!(
-        Picture::unpack(&vec![0; PACKED_BYTES_MAX + 1]),
-        Err(UnpackError::TooLong)
-    );
+    assert_eq!(Picture::unpack(b"LP\x01\x01\0\x01\0\x01\0\x01"), Err(UnpackError::Damaged));
+    assert_eq!(Picture::unpack(&vec![0; PACKED_BYTES_MAX + 1]), Err(UnpackError::TooLong));
 }
 
 #[test]
@@ -184,10 +127,7 @@ fn wire_names_and_numbers_read_back() {
     }
     let numbers: Vec<i32> = Palette::ALL.into_iter().map(Palette::number).collect();
     assert_eq!(numbers, [1, 2, 3, 4, 5]);
-    assert_eq!(
-        (Palette::from_number(0), Palette::from_name("BW")),
-        (None, None)
-    );
+    assert_eq!((Palette::from_number(0), Palette::from_name("BW")), (None, None));
     for rotation in Rotation::ALL {
         assert_eq!(Rotation::from_degrees(rotation.degrees()), Some(rotation));
     }
@@ -206,9 +146,6 @@ fn png_shows_the_inks() {
     let mut reader = decoder.read_info().unwrap();
     let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
     reader.next_frame(&mut pixels).unwrap();
-    assert_eq!(
-        pixels,
-        [Ink::White.srgb(), Ink::Black.srgb(), Ink::Red.srgb()].concat()
-    );
+    assert_eq!(pixels, [Ink::White.srgb(), Ink::Black.srgb(), Ink::Red.srgb()].concat());
     assert_eq!(bytes, picture.to_png().unwrap());
 }

@@ -48,7 +48,9 @@ pub(crate) fn ean13(value: &str) -> Result<Symbol, String> {
         digit(&mut modules, *ch, sets >> (5 - at) & 1 == 1, false);
     }
     modules.extend(CENTRE);
-    right.iter().for_each(|ch| digit(&mut modules, *ch, false, true));
+    for ch in right {
+        digit(&mut modules, *ch, false, true);
+    }
     modules.extend(GUARD);
     Ok(Symbol {
         width: modules.len(),
@@ -67,9 +69,13 @@ pub(crate) fn ean8(value: &str) -> Result<Symbol, String> {
     let digits = with_check_digit(value, 8)?;
     let (left, right) = digits.split_at(4);
     let mut modules = GUARD.to_vec();
-    left.iter().for_each(|ch| digit(&mut modules, *ch, false, false));
+    for ch in left {
+        digit(&mut modules, *ch, false, false);
+    }
     modules.extend(CENTRE);
-    right.iter().for_each(|ch| digit(&mut modules, *ch, false, true));
+    for ch in right {
+        digit(&mut modules, *ch, false, true);
+    }
     modules.extend(GUARD);
     Ok(Symbol {
         width: modules.len(),

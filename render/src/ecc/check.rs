@@ -9,7 +9,7 @@ use picture::{PIXELS_MAX, SIDE_MAX};
 
 use super::ModelError;
 use super::condition::Condition;
-use super::model::{Barcode, CurrencyPlace, Document, Element, Image, Line, Price, Shape, Text, Variant};
+use super::model::{Barcode, CurrencyPlace, Document, Element, Ellipse, Image, Line, Price, Rect, Text, Variant};
 use super::price::DECIMALS_MAX;
 use crate::canvas::Area;
 use crate::dither::Source;
@@ -70,7 +70,8 @@ fn variant(variant: &mut Variant, pixels: &mut u64) -> Result<(), ModelError> {
         match element {
             Element::Text(element) => text(element, sheet),
             Element::Price(element) => price(element, sheet),
-            Element::Rect(element) | Element::Ellipse(element) => shape(element, sheet),
+            Element::Rect(element) => rect(element, sheet),
+            Element::Ellipse(element) => ellipse(element, sheet),
             Element::Line(element) => line(element, sheet),
             Element::Picture(element) => image(element, sheet, pixels),
             Element::Barcode(element) => barcode(element, sheet),
@@ -135,12 +136,18 @@ fn price(price: &Price, sheet: Area) -> Rule {
     )
 }
 
-fn shape(shape: &Shape, sheet: Area) -> Rule {
-    inside(shape.area, sheet)?;
-    rule(shape.fill.is_some() || shape.stroke.is_some(), "a shape has a fill or a stroke")?;
-    stroke(shape.stroke_width)?;
-    let side = shape.area.width.min(shape.area.height);
-    rule(i32::from(shape.radius) * 2 <= side, "\"radius\" is at most half the shorter side")
+fn rect(rect: &Rect, sheet: Area) -> Rule {
+    inside(rect.area, sheet)?;
+    rule(rect.fill.is_some() || rect.stroke.is_some(), "a shape has a fill or a stroke")?;
+    stroke(rect.stroke_width)?;
+    let side = rect.area.width.min(rect.area.height);
+    rule(i32::from(rect.radius) * 2 <= side, "\"radius\" is at most half the shorter side")
+}
+
+fn ellipse(ellipse: &Ellipse, sheet: Area) -> Rule {
+    inside(ellipse.area, sheet)?;
+    rule(ellipse.fill.is_some() || ellipse.stroke.is_some(), "a shape has a fill or a stroke")?;
+    stroke(ellipse.stroke_width)
 }
 
 fn stroke(width: u16) -> Rule {

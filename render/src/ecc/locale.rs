@@ -39,12 +39,10 @@ pub(crate) fn locale(tag: &str) -> Option<Locale> {
         ("de", "AT") => before(',', SPACE, true),
         ("en", "IN") | ("hi", _) => Locale { by_two: true, ..before('.', ',', false) },
         ("en", "ZA") => before(',', SPACE, false),
-        ("es", "MX" | "US" | "GT" | "HN" | "NI" | "PA" | "SV" | "DO" | "PR") => before('.', ',', false),
-        ("pt", "BR") => before(',', '.', true),
-        ("pt", "PT") => after(',', SPACE, 2),
-        ("pt", _) => before(',', '.', true),
-        ("nl", _) => before(',', '.', true),
-        ("en" | "ga" | "mt" | "ja" | "zh" | "ko" | "th", _) => before('.', ',', false),
+        ("es", "MX" | "US" | "GT" | "HN" | "NI" | "PA" | "SV" | "DO" | "PR")
+        | ("en" | "ga" | "mt" | "ja" | "zh" | "ko" | "th", _) => before('.', ',', false),
+        ("pt", "PT") | ("pl" | "bg" | "et" | "lv", _) => after(',', SPACE, 2),
+        ("pt" | "nl", _) => before(',', '.', true),
         ("tr", _) => before(',', '.', false),
         ("es" | "ca", _) => after(',', '.', 2),
         (
@@ -52,7 +50,6 @@ pub(crate) fn locale(tag: &str) -> Option<Locale> {
             | "az",
             _,
         ) => after(',', '.', 1),
-        ("pl" | "bg" | "et" | "lv", _) => after(',', SPACE, 2),
         (
             "fr" | "cs" | "sk" | "ru" | "uk" | "be" | "kk" | "sv" | "nb" | "nn" | "no" | "fi" | "hu" | "lt" | "sq"
             | "ka" | "hy",

@@ -37,8 +37,8 @@ pub(crate) struct Variant {
 pub(crate) enum Element {
     Text(Text),
     Price(Price),
-    Rect(Shape),
-    Ellipse(Shape),
+    Rect(Rect),
+    Ellipse(Ellipse),
     Line(Line),
     Picture(Image),
     Barcode(Barcode),
@@ -78,7 +78,8 @@ pub(crate) struct Text {
     pub(crate) area: Area,
     #[serde(default)]
     pub(crate) when: Vec<Condition>,
-    pub(crate) text: Words,
+    #[serde(rename = "text")]
+    pub(crate) words: Words,
     /// Only one family is embedded, so it decides nothing yet.
     #[serde(default, rename = "font")]
     pub(crate) _font: Family,
@@ -171,7 +172,7 @@ pub(crate) enum CurrencyPlace {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Shape {
+pub(crate) struct Rect {
     pub(crate) id: String,
     #[serde(rename = "box")]
     pub(crate) area: Area,
@@ -181,9 +182,23 @@ pub(crate) struct Shape {
     pub(crate) stroke: Option<Inks>,
     #[serde(default = "one")]
     pub(crate) stroke_width: u16,
-    /// Corner radius of a rectangle.
+    /// Corner radius.
     #[serde(default)]
     pub(crate) radius: u16,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Ellipse {
+    pub(crate) id: String,
+    #[serde(rename = "box")]
+    pub(crate) area: Area,
+    #[serde(default)]
+    pub(crate) when: Vec<Condition>,
+    pub(crate) fill: Option<Inks>,
+    pub(crate) stroke: Option<Inks>,
+    #[serde(default = "one")]
+    pub(crate) stroke_width: u16,
 }
 
 #[derive(Debug, Deserialize)]
@@ -278,7 +293,8 @@ impl Element {
         match self {
             Self::Text(element) => &element.id,
             Self::Price(element) => &element.id,
-            Self::Rect(element) | Self::Ellipse(element) => &element.id,
+            Self::Rect(element) => &element.id,
+            Self::Ellipse(element) => &element.id,
             Self::Line(element) => &element.id,
             Self::Picture(element) => &element.id,
             Self::Barcode(element) => &element.id,
@@ -289,7 +305,8 @@ impl Element {
         match self {
             Self::Text(element) => &element.when,
             Self::Price(element) => &element.when,
-            Self::Rect(element) | Self::Ellipse(element) => &element.when,
+            Self::Rect(element) => &element.when,
+            Self::Ellipse(element) => &element.when,
             Self::Line(element) => &element.when,
             Self::Picture(element) => &element.when,
             Self::Barcode(element) => &element.when,

@@ -80,7 +80,8 @@ fn grouped(digits: &str, locale: Locale) -> String {
     let mut out = String::with_capacity(digits.len() * 2);
     for (at, digit) in digits.chars().enumerate() {
         let left = digits.len() - at;
-        let boundary = if locale.by_two { left == 3 || (left > 3 && left % 2 == 1) } else { left % 3 == 0 };
+        let boundary =
+            if locale.by_two { left == 3 || (left > 3 && !left.is_multiple_of(2)) } else { left.is_multiple_of(3) };
         if at > 0 && boundary {
             out.push(locale.group);
         }

@@ -14,7 +14,7 @@ use super::line::Ink;
 use super::raster::{Outline, Span};
 use crate::error::Cause;
 
-/// DejaVu Sans Condensed, and for U+1EFC..=U+1EFF, which it lacks, four glyphs of Noto Sans.
+/// `DejaVu Sans Condensed`, and for U+1EFC..=U+1EFF, which it lacks, four glyphs of Noto Sans.
 static REGULAR: [&[u8]; 2] =
     [include_bytes!("../../fonts/DejaVuSansCondensed.ttf"), include_bytes!("../../fonts/welsh-regular.ttf")];
 static BOLD: [&[u8]; 2] =

@@ -63,6 +63,27 @@ impl Outline {
         (length / (2 * ONE)).clamp(4, 64)
     }
 
+    /// A Bézier curve as straight pieces, by repeated interpolation kept whole until the last division.
+    fn curve<const N: usize>(&mut self, points: [Point; N]) {
+        let pieces = i64::from(Self::pieces(&points));
+        for step in 1..=pieces {
+            let at = |coordinate: fn(&Point) -> i32| {
+                let mut values = points.map(|point| i64::from(coordinate(&point)));
+                let mut whole = 1;
+                for left in (1..N).rev() {
+                    for at in 0..left {
+                        if let Some([from, to]) = values.get_mut(at..at + 2) {
+                            *from = *from * (pieces - step) + *to * step;
+                        }
+                    }
+                    whole *= pieces;
+                }
+                i32::try_from(values.first().map_or(0, |value| value.div_euclid(whole))).unwrap_or(0)
+            };
+            self.edge((at(|point| point.0), at(|point| point.1)));
+        }
+    }
+
     /// The filled pixels, row by row.
     pub(crate) fn fill(mut self) -> Vec<Span> {
         self.finish_contour();
@@ -151,13 +172,13 @@ fn intervals(edges: &[(Point, Point)], turned: bool) -> Vec<(i32, i32, i32)> {
 struct Bits {
     width: i32,
     height: i32,
-    bits: Vec<bool>,
+    set: Vec<bool>,
 }
 
 impl Bits {
     fn new((width, height): (i32, i32)) -> Self {
         let area = usize::try_from(width).unwrap_or(0) * usize::try_from(height).unwrap_or(0);
-        Self { width, height, bits: vec![false; area] }
+        Self { width, height, set: vec![false; area] }
     }
 
     fn at(&self, x: i32, y: i32) -> Option<usize> {
@@ -166,11 +187,11 @@ impl Bits {
     }
 
     fn get(&self, x: i32, y: i32) -> bool {
-        self.at(x, y).and_then(|at| self.bits.get(at)).copied().unwrap_or(false)
+        self.at(x, y).and_then(|at| self.set.get(at)).copied().unwrap_or(false)
     }
 
     fn set(&mut self, x: i32, y: i32) {
-        if let Some(bit) = self.at(x, y).and_then(|at| self.bits.get_mut(at)) {
+        if let Some(bit) = self.at(x, y).and_then(|at| self.set.get_mut(at)) {
             *bit = true;
         }
     }
@@ -208,32 +229,11 @@ impl OutlinePen for Outline {
     }
 
     fn quad_to(&mut self, cx: f32, cy: f32, x: f32, y: f32) {
-        let (a, c, b) = (self.at, point(cx, cy), point(x, y));
-        let n = Self::pieces(&[a, c, b]);
-        for step in 1..=n {
-            let (t, u) = (i64::from(step), i64::from(n - step));
-            let at = |a: i32, c: i32, b: i32| {
-                let sum = u * u * i64::from(a) + 2 * u * t * i64::from(c) + t * t * i64::from(b);
-                i32::try_from(sum.div_euclid(i64::from(n) * i64::from(n))).unwrap_or(0)
-            };
-            self.edge((at(a.0, c.0, b.0), at(a.1, c.1, b.1)));
-        }
+        self.curve([self.at, point(cx, cy), point(x, y)]);
     }
 
     fn curve_to(&mut self, c0x: f32, c0y: f32, c1x: f32, c1y: f32, x: f32, y: f32) {
-        let (a, c, d, b) = (self.at, point(c0x, c0y), point(c1x, c1y), point(x, y));
-        let n = Self::pieces(&[a, c, d, b]);
-        for step in 1..=n {
-            let (t, u) = (i64::from(step), i64::from(n - step));
-            let at = |a: i32, c: i32, d: i32, b: i32| {
-                let sum = u.pow(3) * i64::from(a)
-                    + 3 * u * u * t * i64::from(c)
-                    + 3 * u * t * t * i64::from(d)
-                    + t.pow(3) * i64::from(b);
-                i32::try_from(sum.div_euclid(i64::from(n).pow(3))).unwrap_or(0)
-            };
-            self.edge((at(a.0, c.0, d.0, b.0), at(a.1, c.1, d.1, b.1)));
-        }
+        self.curve([self.at, point(c0x, c0y), point(c1x, c1y), point(x, y)]);
     }
 
     fn close(&mut self) {

@@ -2,38 +2,64 @@
 
 use super::Sketch;
 use crate::canvas::Area;
-use crate::ecc::model::{Line, Shape};
+use crate::ecc::model::{Ellipse, Line, Rect};
 
 /// The columns (from, to) of an outline in one row, relative to its area.
 type Outline = fn(size: (i32, i32), radius: i32, row: i32) -> (i32, i32);
 
-pub(crate) fn rect(sketch: &mut Sketch<'_>, shape: &Shape) {
-    paint(sketch, shape, rounded);
+/// What is painted, and in which inks (indices).
+struct Paint {
+    area: Area,
+    radius: i32,
+    fill: Option<u8>,
+    stroke: Option<u8>,
+    stroke_width: u16,
+    outline: Outline,
 }
 
-pub(crate) fn ellipse(sketch: &mut Sketch<'_>, shape: &Shape) {
-    paint(sketch, shape, elliptic);
+pub(crate) fn rect(sketch: &mut Sketch<'_>, rect: &Rect) {
+    let paint = Paint {
+        area: rect.area,
+        radius: rect.radius.into(),
+        fill: rect.fill.as_ref().map(|inks| sketch.ink(inks).index),
+        stroke: rect.stroke.as_ref().map(|inks| sketch.ink(inks).index),
+        stroke_width: rect.stroke_width,
+        outline: rounded,
+    };
+    paint.onto(sketch);
 }
 
-fn paint(sketch: &mut Sketch<'_>, shape: &Shape, outline: Outline) {
-    let area = shape.area;
-    let radius = i32::from(shape.radius);
-    let fill = shape.fill.as_ref().map(|inks| sketch.ink(inks).index);
-    let stroke = shape.stroke.as_ref().map(|inks| sketch.ink(inks).index);
-    let width = if stroke.is_some() { i32::from(shape.stroke_width) } else { 0 };
-    let inner = (area.width - 2 * width, area.height - 2 * width);
-    for row in 0..area.height {
-        let (from, to) = outline((area.width, area.height), radius, row);
-        let y = area.y + row;
-        let within = (row - width >= 0 && row - width < inner.1 && inner.0 > 0)
-            .then(|| outline(inner, (radius - width).max(0), row - width));
-        if let Some(stroke) = stroke {
-            let (hole_from, hole_to) = within.map_or((to, to), |(from, to)| (from + width, to + width));
-            sketch.canvas.span(y, area.x + from, area.x + hole_from, stroke);
-            sketch.canvas.span(y, area.x + hole_to, area.x + to, stroke);
-        }
-        if let (Some(fill), Some((from, to))) = (fill, within) {
-            sketch.canvas.span(y, area.x + width + from, area.x + width + to, fill);
+pub(crate) fn ellipse(sketch: &mut Sketch<'_>, ellipse: &Ellipse) {
+    let paint = Paint {
+        area: ellipse.area,
+        radius: 0,
+        fill: ellipse.fill.as_ref().map(|inks| sketch.ink(inks).index),
+        stroke: ellipse.stroke.as_ref().map(|inks| sketch.ink(inks).index),
+        stroke_width: ellipse.stroke_width,
+        outline: elliptic,
+    };
+    paint.onto(sketch);
+}
+
+impl Paint {
+    /// Row by row: the stroke from the outer outline to the inner one, the fill within.
+    fn onto(&self, sketch: &mut Sketch<'_>) {
+        let area = self.area;
+        let width = if self.stroke.is_some() { i32::from(self.stroke_width) } else { 0 };
+        let inner = (area.width - 2 * width, area.height - 2 * width);
+        for row in 0..area.height {
+            let (from, to) = (self.outline)((area.width, area.height), self.radius, row);
+            let y = area.y + row;
+            let within = (row >= width && row - width < inner.1 && inner.0 > 0)
+                .then(|| (self.outline)(inner, (self.radius - width).max(0), row - width));
+            if let Some(stroke) = self.stroke {
+                let (hole_from, hole_to) = within.map_or((to, to), |(from, to)| (from + width, to + width));
+                sketch.canvas.span(y, area.x + from, area.x + hole_from, stroke);
+                sketch.canvas.span(y, area.x + hole_to, area.x + to, stroke);
+            }
+            if let (Some(fill), Some((from, to))) = (self.fill, within) {
+                sketch.canvas.span(y, area.x + width + from, area.x + width + to, fill);
+            }
         }
     }
 }

@@ -13,7 +13,7 @@ const DESCENT: i32 = 236;
 
 pub(crate) fn draw(sketch: &mut Sketch<'_>, element: &Text) -> Result<(), Cause> {
     // Values are cleaned one by one, so that a line break in one is refused while the layout's own are kept.
-    let filled = element.text.fill(sketch.values, |part, value| clean(part, !value))?;
+    let filled = element.words.fill(sketch.values, |part, value| clean(part, !value))?;
     // Joining parts may put a mark behind its letter.
     let text: Cow<'_, str> = clean(&filled, true)?;
     let text = text.trim();
