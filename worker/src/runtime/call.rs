@@ -1,6 +1,6 @@
 //! What a call to the platform can fail with, as the runtime acts on it.
 
-use domain::{ErrorCode, Refusal};
+use domain::{ErrorCode, Refusal, limits::CAUSE_MAX_BYTES};
 use tonic::Status;
 
 /// A failed call.
@@ -18,6 +18,16 @@ pub(crate) enum CallError {
     /// A fault of the platform; the same call may work later.
     #[error("{0}")]
     Fault(Refusal),
+}
+
+/// A cause as CQS and a status record take it: never empty, cut to its bound at a whole character.
+pub(crate) fn cause(mut text: String) -> String {
+    let mut end = text.len().min(CAUSE_MAX_BYTES);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.truncate(end);
+    if text.is_empty() { "no cause was given".to_owned() } else { text }
 }
 
 impl CallError {
@@ -50,5 +60,17 @@ impl From<Refusal> for CallError {
 impl From<Status> for CallError {
     fn from(status: Status) -> Self {
         proto::refusal_from_status(&status).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_are_cut_at_a_whole_character_and_never_empty() {
+        let long = cause("ä".repeat(501) + "x");
+        assert_eq!((long.len(), long.chars().count()), (1_000, 500));
+        assert!(!cause(String::new()).is_empty());
     }
 }

@@ -24,17 +24,10 @@ pub(crate) async fn handle(
     labels: &[Label],
 ) -> Result<Vec<Outcome>, CallError> {
     let outcomes = match bulk(service, context, ids, labels).await? {
-        Ok(outcomes) => outcomes,
-        Err(cause) if labels.len() == 1 => vec![cause],
-        Err(_) => {
-            tracing::warn!(labels = labels.len(), "the batch fails as a whole; handling its labels one by one");
-            let mut outcomes = Vec::with_capacity(labels.len());
-            for label in labels {
-                let alone = bulk(service, context, ids, std::slice::from_ref(label)).await?;
-                outcomes.push(alone.map_or_else(|cause| cause, |mut one| one.pop().unwrap_or(Outcome::Done)));
-            }
-            outcomes
-        }
+        Bulk::Handled(outcomes) => outcomes,
+        Bulk::Away(outcome) => vec![outcome; labels.len()],
+        Bulk::Broken(outcome) if labels.len() == 1 => vec![outcome],
+        Bulk::Broken(_) => one_by_one(service, context, ids, labels).await?,
     };
     for (label, outcome) in labels.iter().zip(&outcomes) {
         log(&context.lease.queue, label, outcome);
@@ -42,36 +35,68 @@ pub(crate) async fn handle(
     Ok(outcomes)
 }
 
-/// The labels' outcomes, or what one label's outcome would be where the batch fails as a whole.
+/// What came of handling labels together.
+enum Bulk {
+    /// An outcome for each.
+    Handled(Vec<Outcome>),
+    /// The platform stayed away: this is the outcome of each, and would be of any other.
+    Away(Outcome),
+    /// It fails as a whole: this is the outcome of the label that is alone, and of nobody else.
+    Broken(Outcome),
+}
+
+async fn one_by_one(
+    service: &dyn Service,
+    context: Context<'_>,
+    ids: &dyn IdSource,
+    labels: &[Label],
+) -> Result<Vec<Outcome>, CallError> {
+    tracing::warn!(labels = labels.len(), "the batch fails as a whole; handling its labels one by one");
+    let mut outcomes = Vec::with_capacity(labels.len());
+    for label in labels {
+        match bulk(service, context, ids, std::slice::from_ref(label)).await? {
+            Bulk::Handled(handled) => outcomes.extend(handled),
+            Bulk::Broken(outcome) => outcomes.push(outcome),
+            // Waiting for each of the others as long would gain nothing.
+            Bulk::Away(outcome) => {
+                outcomes.resize(labels.len(), outcome);
+                break;
+            }
+        }
+    }
+    Ok(outcomes)
+}
+
 async fn bulk(
     service: &dyn Service,
     context: Context<'_>,
     ids: &dyn IdSource,
     labels: &[Label],
-) -> Result<Result<Vec<Outcome>, Outcome>, CallError> {
+) -> Result<Bulk, CallError> {
     let mut backoff = Backoff::default();
     loop {
         let tried = AssertUnwindSafe(rounds(service, context, labels)).catch_unwind().await;
         match tried {
-            Ok(Ok(outcomes)) => return Ok(Ok(outcomes)),
+            Ok(Ok(outcomes)) => return Ok(Bulk::Handled(outcomes)),
             Ok(Err(CallError::Stale)) => return Err(CallError::Stale),
             Ok(Err(CallError::NotNow(refusal))) => {
                 if backoff.failures() >= AWAY_TRIES_MAX {
                     let until = context.clock.now().plus_ms(AWAY_DEFER_MS);
-                    let deferred = Outcome::Defer { until, cause: refusal.to_string() };
-                    return Ok(Ok(vec![deferred; labels.len()]));
+                    return Ok(Bulk::Away(Outcome::Defer { until, cause: refusal.to_string() }));
                 }
                 tracing::warn!(%refusal, "the platform is away; trying again");
                 tokio::time::sleep(backoff.next(ids)).await;
             }
-            Ok(Err(CallError::Never(refusal))) => return Ok(Err(Outcome::Failed { cause: refusal.to_string() })),
+            Ok(Err(CallError::Never(refusal))) => {
+                return Ok(Bulk::Broken(Outcome::Failed { cause: refusal.to_string() }));
+            }
             Ok(Err(CallError::Fault(refusal))) => {
                 tracing::error!(%refusal, "the platform failed");
-                return Ok(Err(Outcome::Retry { cause: refusal.to_string() }));
+                return Ok(Bulk::Broken(Outcome::Retry { cause: refusal.to_string() }));
             }
             Err(_) => {
                 tracing::error!("the service panicked");
-                return Ok(Err(Outcome::Failed { cause: format!("{} panicked", service.name()) }));
+                return Ok(Bulk::Broken(Outcome::Failed { cause: format!("{} panicked", service.name()) }));
             }
         }
     }

@@ -24,7 +24,7 @@ mod service;
 mod split;
 mod write;
 
-pub(crate) use call::CallError;
+pub(crate) use call::{CallError, cause};
 pub(crate) use cpu::{contained, on_cpu};
 pub(crate) use label::{Label, LabelRef};
 pub(crate) use pipeline::{Runtime, RuntimeParts};

@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use daemon::shutdown::Shutdown;
 use domain::{
-    Clock, ErrorCode, IdSource, LeaseRef, Notification, Outcome, Refusal, ServiceName,
-    limits::{CAUSE_MAX_BYTES, DEQUEUE_ITEMS_MAX, DEQUEUE_WAIT_MS_MAX, LEASE_MS_MAX, LEASE_MS_MIN},
+    Clock, IdSource, LeaseRef, Notification, Outcome, ServiceName,
+    limits::{DEQUEUE_ITEMS_MAX, DEQUEUE_WAIT_MS_MAX, LEASE_MS_MAX, LEASE_MS_MIN},
 };
 use proto::notification_from_wire;
 use tokio::{sync::watch, time::Instant};
@@ -13,6 +13,7 @@ use tokio::{sync::watch, time::Instant};
 use super::{
     CallError, Context, Label, Platform, Route, Service,
     backoff::Backoff,
+    cause,
     handle::handle,
     heartbeat::Heartbeat,
     platform::{Ask, Leased},
@@ -241,7 +242,7 @@ impl Runtime {
                 outcomes.extend(label.notifications.iter().map(|id| (*id, outcome.clone())));
             }
         }
-        self.complete(lease, &outcomes).await
+        self.complete(lease, outcomes).await
     }
 
     async fn split(
@@ -292,11 +293,12 @@ impl Runtime {
         Ok(())
     }
 
-    async fn complete(&self, lease: &LeaseRef, outcomes: &[(i64, Outcome)]) -> Result<(), CallError> {
+    async fn complete(&self, lease: &LeaseRef, outcomes: Vec<(i64, Outcome)>) -> Result<(), CallError> {
         if outcomes.is_empty() {
             return Ok(());
         }
-        let outcomes: Vec<(i64, Outcome)> = outcomes.iter().map(|(id, outcome)| (*id, with_cause(outcome))).collect();
+        let outcomes: Vec<(i64, Outcome)> =
+            outcomes.into_iter().map(|(id, outcome)| (id, with_cause(outcome))).collect();
         let mut backoff = Backoff::default();
         loop {
             match self.parts.platform.complete(lease, &outcomes).await {
@@ -318,30 +320,16 @@ impl Runtime {
 }
 
 fn unknown(notification: &Notification) -> Outcome {
-    let refusal = Refusal::new(
-        ErrorCode::FailedPrecondition,
-        format!("{} {} is not of this service", notification.item.dto_type, notification.item.target.urn()),
-    );
-    Outcome::Failed { cause: refusal.message }
+    let item = &notification.item;
+    Outcome::Failed { cause: format!("{} {} is not of this service", item.dto_type, item.target.urn()) }
 }
 
-/// The outcome with a cause that CQS takes: never empty, cut to its bound.
-fn with_cause(outcome: &Outcome) -> Outcome {
-    let clean = |cause: &str| {
-        let mut end = cause.len().min(CAUSE_MAX_BYTES);
-        while !cause.is_char_boundary(end) {
-            end -= 1;
-        }
-        match cause.get(..end) {
-            None | Some("") => "no cause was given".to_owned(),
-            Some(cause) => cause.to_owned(),
-        }
-    };
+/// The outcome with a cause that CQS takes.
+fn with_cause(outcome: Outcome) -> Outcome {
     match outcome {
-        Outcome::Done => Outcome::Done,
-        Outcome::Unchanged => Outcome::Unchanged,
-        Outcome::Retry { cause } => Outcome::Retry { cause: clean(cause) },
-        Outcome::Defer { until, cause } => Outcome::Defer { until: *until, cause: clean(cause) },
-        Outcome::Failed { cause } => Outcome::Failed { cause: clean(cause) },
+        Outcome::Done | Outcome::Unchanged => outcome,
+        Outcome::Retry { cause: text } => Outcome::Retry { cause: cause(text) },
+        Outcome::Defer { until, cause: text } => Outcome::Defer { until, cause: cause(text) },
+        Outcome::Failed { cause: text } => Outcome::Failed { cause: cause(text) },
     }
 }

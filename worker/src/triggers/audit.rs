@@ -8,9 +8,7 @@ use sha2::{Digest as _, Sha256};
 use tonic::Status;
 
 use super::calls::Calls;
-
-/// Longest detail of an audit row, in bytes (CQS's bound).
-const DETAIL_MAX_BYTES: usize = 1_000;
+use crate::runtime::cause;
 
 /// A refusal, and whose audit row it has.
 #[derive(Debug)]
@@ -30,14 +28,14 @@ impl From<Refusal> for Denied {
 /// Writes the row where it is ours to write, and gives the status for the caller. A refusal stands even when its row
 /// cannot be written; then our log has it.
 pub(super) async fn refuse(calls: &Calls, attempt: AuditEntry, denied: Denied) -> Status {
+    let tracking_id = attempt.tracking_id.clone();
     let refusal = match denied {
         Denied::Elsewhere(refusal) => refusal,
         Denied::Here(refusal) => {
-            let tracking_id = attempt.tracking_id.clone();
             let entry = AuditEntry {
                 outcome: AuditOutcome::Refused.into(),
                 error_code: refusal.code.to_string(),
-                detail: cut(refusal.to_string()),
+                detail: cause(refusal.to_string()),
                 ..attempt
             };
             if let Err(error) = calls.append_audit(entry).await {
@@ -46,17 +44,8 @@ pub(super) async fn refuse(calls: &Calls, attempt: AuditEntry, denied: Denied) -
             refusal
         }
     };
-    tracing::warn!(%refusal, "trigger refused");
+    tracing::warn!(tracking_id, %refusal, "trigger refused");
     proto::status_from_refusal(&refusal)
-}
-
-fn cut(mut text: String) -> String {
-    let mut end = text.len().min(DETAIL_MAX_BYTES);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.truncate(end);
-    text
 }
 
 /// SHA-256 of a request as the wire carries it, in 64 hex digits.

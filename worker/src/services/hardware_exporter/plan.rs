@@ -4,7 +4,7 @@ use domain::{DtoType, RecordId, Urn};
 use proto::records::v1::{DeliveryState, EslImage, Evidence, ImageSource, StoreEsl, StoreEslStatus};
 
 use super::drivers::Delivered;
-use crate::runtime::{Found, Input, LabelRef, Records};
+use crate::runtime::{Found, Input, LabelRef, Records, cause};
 
 /// What is known of a label.
 pub(super) struct State {
@@ -84,9 +84,9 @@ impl State {
                 before,
                 inputs,
             })),
-            Err(error) => {
-                let cause = format!("the label's access point {:?} {error}", esl.accesspoint_id);
-                Decision::Broken(failed(&before, cause), inputs)
+            Err(wrong) => {
+                let error = format!("the label's access point {:?} {wrong}", esl.accesspoint_id);
+                Decision::Broken(failed(&before, error), inputs)
             }
         }
     }
@@ -126,6 +126,7 @@ impl Send {
     /// The status after the driver answered.
     pub(super) fn answered(&self, delivered: &Delivered, evidence: Evidence) -> StoreEslStatus {
         let sent = self.sent();
+        let error = |text: &String| cause(text.clone());
         match delivered {
             Delivered::Confirmed => StoreEslStatus {
                 state: DeliveryState::Confirmed.into(),
@@ -138,13 +139,13 @@ impl Send {
             },
             Delivered::Underway(state) => StoreEslStatus { state: (*state).into(), ..sent },
             Delivered::Retryable { cause } | Delivered::Superseded { cause } => {
-                StoreEslStatus { last_error: cause.clone(), ..sent }
+                StoreEslStatus { last_error: error(cause), ..sent }
             }
             Delivered::Permanent { cause } => {
-                StoreEslStatus { state: DeliveryState::Failed.into(), last_error: cause.clone(), ..sent }
+                StoreEslStatus { state: DeliveryState::Failed.into(), last_error: error(cause), ..sent }
             }
             Delivered::Unreachable { cause } => {
-                StoreEslStatus { state: DeliveryState::Unreachable.into(), last_error: cause.clone(), ..sent }
+                StoreEslStatus { state: DeliveryState::Unreachable.into(), last_error: error(cause), ..sent }
             }
         }
     }
@@ -155,8 +156,8 @@ impl Send {
     }
 }
 
-fn failed(before: &StoreEslStatus, cause: String) -> StoreEslStatus {
-    StoreEslStatus { state: DeliveryState::Failed.into(), last_error: cause, ..before.clone() }
+fn failed(before: &StoreEslStatus, error: String) -> StoreEslStatus {
+    StoreEslStatus { state: DeliveryState::Failed.into(), last_error: cause(error), ..before.clone() }
 }
 
 #[cfg(test)]

@@ -1,0 +1,6 @@
+//! The real services over the platform's memory twins, in one process, with a clock that stands still.
+
+mod flow;
+mod hostile;
+mod triggers;
+mod world;
