@@ -88,3 +88,25 @@ pub async fn is_operation(
 ) -> Result<bool, StoreError> {
     steps::announce::is_operation(&mut SqliteUnit { conn }, tenant, tracking_id).await
 }
+
+/// The first of these tracking ids that names an operation of the tenant, in one statement however many they are.
+pub async fn operation_among(
+    conn: &mut SqliteConnection,
+    tenant: &TenantId,
+    tracking_ids: &[TrackingId],
+) -> Result<Option<TrackingId>, StoreError> {
+    if tracking_ids.is_empty() {
+        return Ok(None);
+    }
+    let texts: Vec<&str> = tracking_ids.iter().map(TrackingId::as_str).collect();
+    let found: Option<i64> = sqlx::query_scalar(
+        "SELECT j.key FROM json_each(?2) AS j CROSS JOIN cqs_operation AS o
+           ON o.tenant = ?1 AND o.tracking_id = j.value
+         ORDER BY j.key LIMIT 1",
+    )
+    .bind(tenant.as_str())
+    .bind(serde_json::to_string(&texts)?)
+    .fetch_optional(conn)
+    .await?;
+    Ok(found.and_then(|index| tracking_ids.get(usize::try_from(index).ok()?).cloned()))
+}

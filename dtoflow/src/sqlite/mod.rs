@@ -98,12 +98,7 @@ impl Unit for SqliteUnit<'_> {
     }
 
     async fn operation_among(&mut self, tenant: &TenantId, tracking_ids: &[TrackingId]) -> Result<Option<TrackingId>> {
-        for tracking_id in tracking_ids {
-            if cqs::sqlite::is_operation(self.conn, tenant, tracking_id).await? {
-                return Ok(Some(tracking_id.clone()));
-            }
-        }
-        Ok(None)
+        Ok(cqs::sqlite::operation_among(self.conn, tenant, tracking_ids).await?)
     }
 
     async fn announce(&mut self, announcements: &[Announcement], now: Timestamp) -> Result<Woken> {
