@@ -1,5 +1,7 @@
 //! The document: committed, current, valid where generators care, and silent about queues and notifications.
 
+#![expect(clippy::unwrap_used, reason = "a test's own helpers: a failure is the test's")]
+
 use std::{fs, path::PathBuf};
 
 use serde_json::Value;

@@ -85,7 +85,7 @@ struct Asked {
     security(("operator" = ["trigger:touch"])),
     request_body(
         content = TouchRequest,
-        description = "At most 64 KiB.",
+        description = "At most 64 KiB, which is some 800 records of the usual length.",
         example = json!({
             "records": [{"dto_type": "eccmodel.v1", "dto_id": "t/demo/s/berlin/eccmodels/standard"}],
             "reason": "CHG-119: announce the model again", "tracking_id": "CHG-119", "dry_run": true

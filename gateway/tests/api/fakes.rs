@@ -1,0 +1,456 @@
+//! CQS, DTOflow and the ECC renderer's triggers, as far as the gateway can see them.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard},
+};
+
+use domain::{DtoType, ErrorCode, Refusal, Urn};
+use prost::Message;
+use proto::{
+    cqs::v1::{self as cqs, change_queue_service_server::ChangeQueueService},
+    dtoflow::v1::{self as dtoflow, dto_flow_service_server::DtoFlowService},
+    ecc_image_render::v1::{
+        TriggerModelRefreshRequest, TriggerModelRefreshResponse,
+        ecc_image_render_triggers_server::EccImageRenderTriggers,
+    },
+    records::v1::EccLink,
+    status_from_refusal,
+};
+use tonic::{Request, Response, Status};
+
+/// Refuses whom the registry does not let call `rpc`.
+fn gate<T>(request: &Request<T>, rpc: &str) -> Result<(), Status> {
+    daemon::identity::caller(request)
+        .and_then(|caller| caller.require_rpc(rpc))
+        .map_err(|refusal| status_from_refusal(&refusal))
+}
+
+fn refuse<T>(refusal: &Refusal) -> Result<T, Status> {
+    Err(status_from_refusal(refusal))
+}
+
+/// How a fake's next calls end instead of as usual.
+#[derive(Clone, Debug)]
+pub(crate) enum Fault {
+    /// With this status, without doing anything.
+    Status(tonic::Code),
+    /// As the peer's own refusal.
+    Refusal(Refusal),
+}
+
+impl Fault {
+    fn status(&self) -> Status {
+        match self {
+            Self::Status(code) => Status::new(*code, "fault"),
+            Self::Refusal(refusal) => status_from_refusal(refusal),
+        }
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct CqsState {
+    pub(crate) audit: Vec<cqs::AuditEntry>,
+    pub(crate) operations: Vec<cqs::Operation>,
+    pub(crate) fault: Option<Fault>,
+}
+
+/// CQS: audit log and operations.
+#[derive(Clone, Default)]
+pub(crate) struct FakeCqs(Arc<Mutex<CqsState>>);
+
+impl FakeCqs {
+    pub(crate) fn state(&self) -> MutexGuard<'_, CqsState> {
+        self.0.lock().unwrap()
+    }
+
+    fn open<T>(&self, request: &Request<T>, rpc: &str) -> Result<MutexGuard<'_, CqsState>, Status> {
+        gate(request, &format!("cqs.v1.ChangeQueueService/{rpc}"))?;
+        let state = self.state();
+        match &state.fault {
+            Some(fault) => Err(fault.status()),
+            None => Ok(state),
+        }
+    }
+}
+
+/// One page of `all`, from the number that the token is.
+fn page<T: Clone>(all: &[T], size: i32, token: &str) -> Result<(Vec<T>, String), Status> {
+    let from: usize = match token {
+        "" => 0,
+        text => match text.strip_prefix("at-").and_then(|text| text.parse().ok()) {
+            Some(from) => from,
+            None => return refuse(&Refusal::field("page_token", "is not one of ours")),
+        },
+    };
+    let to = all.len().min(from + usize::try_from(size).unwrap());
+    let next = if to < all.len() { format!("at-{to}") } else { String::new() };
+    Ok((all[from.min(to)..to].to_vec(), next))
+}
+
+#[tonic::async_trait]
+impl ChangeQueueService for FakeCqs {
+    async fn get_operation(
+        &self,
+        request: Request<cqs::GetOperationRequest>,
+    ) -> Result<Response<cqs::Operation>, Status> {
+        let state = self.open(&request, "GetOperation")?;
+        let asked = request.get_ref();
+        let found = state
+            .operations
+            .iter()
+            .find(|known| known.tenant_id == asked.tenant_id && known.tracking_id == asked.tracking_id);
+        match found {
+            Some(operation) => Ok(Response::new(operation.clone())),
+            None => refuse(&Refusal::new(ErrorCode::NotFound, "no such operation").at("tracking_id")),
+        }
+    }
+
+    async fn list_operations(
+        &self,
+        request: Request<cqs::ListOperationsRequest>,
+    ) -> Result<Response<cqs::ListOperationsResponse>, Status> {
+        let state = self.open(&request, "ListOperations")?;
+        let asked = request.get_ref();
+        let all: Vec<_> =
+            state.operations.iter().filter(|known| asked.tenant_ids.contains(&known.tenant_id)).cloned().collect();
+        let (operations, next_page_token) = page(&all, asked.page_size, &asked.page_token)?;
+        Ok(Response::new(cqs::ListOperationsResponse { operations, next_page_token }))
+    }
+
+    async fn append_audit(
+        &self,
+        request: Request<cqs::AppendAuditRequest>,
+    ) -> Result<Response<cqs::AppendAuditResponse>, Status> {
+        let mut state = self.open(&request, "AppendAudit")?;
+        let service = daemon::identity::caller(&request).unwrap().identity().to_string();
+        for mut entry in request.into_inner().entries {
+            assert!(!entry.action.is_empty() && entry.action.len() <= 64);
+            assert!(entry.detail.len() <= 1_000);
+            entry.id = i64::try_from(state.audit.len()).unwrap() + 1;
+            service.clone_into(&mut entry.service);
+            state.audit.push(entry);
+        }
+        Ok(Response::new(cqs::AppendAuditResponse {}))
+    }
+
+    async fn list_audit(
+        &self,
+        request: Request<cqs::ListAuditRequest>,
+    ) -> Result<Response<cqs::ListAuditResponse>, Status> {
+        let state = self.open(&request, "ListAudit")?;
+        let asked = request.get_ref();
+        let all: Vec<_> = state
+            .audit
+            .iter()
+            .rev()
+            .filter(|entry| asked.tenant_ids.contains(&entry.tenant_id))
+            .filter(|entry| asked.tracking_id.is_empty() || asked.tracking_id == entry.tracking_id)
+            .cloned()
+            .collect();
+        let (entries, next_page_token) = page(&all, asked.page_size, &asked.page_token)?;
+        Ok(Response::new(cqs::ListAuditResponse { entries, next_page_token }))
+    }
+
+    async fn create_or_configure_queue(
+        &self,
+        _: Request<cqs::CreateOrConfigureQueueRequest>,
+    ) -> Result<Response<cqs::CreateOrConfigureQueueResponse>, Status> {
+        Err(Status::unimplemented("not the gateway's"))
+    }
+
+    async fn dequeue(&self, _: Request<cqs::DequeueRequest>) -> Result<Response<cqs::DequeueResponse>, Status> {
+        Err(Status::unimplemented("not the gateway's"))
+    }
+
+    async fn complete(&self, _: Request<cqs::CompleteRequest>) -> Result<Response<cqs::CompleteResponse>, Status> {
+        Err(Status::unimplemented("not the gateway's"))
+    }
+
+    async fn extend_lease(
+        &self,
+        _: Request<cqs::ExtendLeaseRequest>,
+    ) -> Result<Response<cqs::ExtendLeaseResponse>, Status> {
+        Err(Status::unimplemented("not the gateway's"))
+    }
+
+    async fn re_enqueue(&self, _: Request<cqs::ReEnqueueRequest>) -> Result<Response<cqs::ReEnqueueResponse>, Status> {
+        Err(Status::unimplemented("not the gateway's"))
+    }
+
+    async fn self_enqueue(
+        &self,
+        _: Request<cqs::SelfEnqueueRequest>,
+    ) -> Result<Response<cqs::SelfEnqueueResponse>, Status> {
+        Err(Status::unimplemented("not the gateway's"))
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct DtoState {
+    pub(crate) records: BTreeMap<(DtoType, String), Vec<u8>>,
+    /// Types and URNs, in the order they were touched.
+    pub(crate) touched: Vec<(String, String)>,
+    pub(crate) fault: Option<Fault>,
+    /// How many `TouchDto` calls may still succeed.
+    pub(crate) touch_calls_left: Option<u32>,
+}
+
+/// DTOflow: records and the two aliases the gateway asks for.
+#[derive(Clone, Default)]
+pub(crate) struct FakeDtoFlow(Arc<Mutex<DtoState>>);
+
+impl FakeDtoFlow {
+    pub(crate) fn state(&self) -> MutexGuard<'_, DtoState> {
+        self.0.lock().unwrap()
+    }
+
+    pub(crate) fn put(&self, dto_type: DtoType, urn: &str, record: &impl Message) {
+        assert!(Urn::record(dto_type, urn).is_ok(), "{urn}");
+        self.state().records.insert((dto_type, urn.to_owned()), record.encode_to_vec());
+    }
+
+    fn open<T>(&self, request: &Request<T>, rpc: &str) -> Result<MutexGuard<'_, DtoState>, Status> {
+        gate(request, &format!("dtoflow.v1.DtoFlowService/{rpc}"))?;
+        let state = self.state();
+        match &state.fault {
+            Some(fault) => Err(fault.status()),
+            None => Ok(state),
+        }
+    }
+}
+
+impl DtoState {
+    fn below(&self, dto_type: &str, alias: &str, parent: &str) -> Vec<String> {
+        let dto_type: DtoType = dto_type.parse().unwrap();
+        let of_type = self.records.iter().filter(|((known, _), _)| *known == dto_type);
+        match alias {
+            "by_store" => {
+                let prefix = format!("{parent}/");
+                of_type.filter(|((_, urn), _)| urn.starts_with(&prefix)).map(|((_, urn), _)| urn.clone()).collect()
+            }
+            "by_eccmodel" => of_type
+                .filter(|((_, urn), payload)| {
+                    let link = EccLink::decode(payload.as_slice()).unwrap();
+                    let store = urn.split("/ecclinks/").next().unwrap();
+                    format!("{store}/eccmodels/{}", link.model_id) == parent
+                })
+                .map(|((_, urn), _)| urn.clone())
+                .collect(),
+            other => panic!("the gateway does not ask by {other}"),
+        }
+    }
+}
+
+#[tonic::async_trait]
+impl DtoFlowService for FakeDtoFlow {
+    async fn get_many(
+        &self,
+        request: Request<dtoflow::GetManyRequest>,
+    ) -> Result<Response<dtoflow::GetManyResponse>, Status> {
+        let state = self.open(&request, "GetMany")?;
+        let keys = &request.get_ref().keys;
+        assert!(!keys.is_empty() && keys.len() <= 4_096);
+        let dtos = keys
+            .iter()
+            .map(|key| match state.records.get(&(key.dto_type.parse().unwrap(), key.dto_id.clone())) {
+                None => dtoflow::Dto::default(),
+                Some(payload) => dtoflow::Dto {
+                    exists: true,
+                    version: 1,
+                    payload: if key.known_version >= 1 { Vec::new().into() } else { payload.clone().into() },
+                    updated_at: Some(prost_types::Timestamp { seconds: 1_700_000_000, nanos: 0 }),
+                    written_by: "svc:record-import".to_owned(),
+                    tracking_id: String::new(),
+                },
+            })
+            .collect();
+        Ok(Response::new(dtoflow::GetManyResponse { dtos }))
+    }
+
+    async fn list_by_alias(
+        &self,
+        request: Request<dtoflow::ListByAliasRequest>,
+    ) -> Result<Response<dtoflow::ListByAliasResponse>, Status> {
+        let state = self.open(&request, "ListByAlias")?;
+        let asked = request.get_ref();
+        let all = state.below(&asked.dto_type, &asked.alias_name, &asked.parent_ids[0]);
+        let (urns, next_page_token) = page(&all, asked.page_size, &asked.page_token)?;
+        let entries = urns.into_iter().map(|dto_id| dtoflow::AliasEntry { parent_index: 0, dto_id }).collect();
+        Ok(Response::new(dtoflow::ListByAliasResponse { entries, next_page_token }))
+    }
+
+    async fn count_by_alias(
+        &self,
+        request: Request<dtoflow::CountByAliasRequest>,
+    ) -> Result<Response<dtoflow::CountByAliasResponse>, Status> {
+        let state = self.open(&request, "CountByAlias")?;
+        let asked = request.get_ref();
+        let tenants: std::collections::BTreeSet<&str> =
+            asked.parent_ids.iter().map(|parent| parent.split('/').nth(1).unwrap()).collect();
+        assert_eq!(tenants.len(), 1, "all parents of one call are under one tenant");
+        let counts = asked
+            .parent_ids
+            .iter()
+            .map(|parent| i64::try_from(state.below(&asked.dto_type, &asked.alias_name, parent).len()).unwrap())
+            .collect();
+        Ok(Response::new(dtoflow::CountByAliasResponse { counts }))
+    }
+
+    async fn list_stores_by_alias(
+        &self,
+        request: Request<dtoflow::ListStoresByAliasRequest>,
+    ) -> Result<Response<dtoflow::ListStoresByAliasResponse>, Status> {
+        let state = self.open(&request, "ListStoresByAlias")?;
+        let asked = request.get_ref();
+        let mut counts: BTreeMap<String, i64> = BTreeMap::new();
+        for urn in state.below(&asked.dto_type, &asked.alias_name, &asked.parent_id) {
+            *counts.entry(urn.split('/').nth(3).unwrap().to_owned()).or_default() += 1;
+        }
+        let all: Vec<_> = counts.into_iter().map(|(store_id, count)| dtoflow::StoreCount { store_id, count }).collect();
+        let (stores, next_page_token) = page(&all, asked.page_size, &asked.page_token)?;
+        Ok(Response::new(dtoflow::ListStoresByAliasResponse { stores, next_page_token }))
+    }
+
+    async fn touch_dto(
+        &self,
+        request: Request<dtoflow::TouchDtoRequest>,
+    ) -> Result<Response<dtoflow::TouchDtoResponse>, Status> {
+        let mut state = self.open(&request, "TouchDto")?;
+        if let Some(left) = &mut state.touch_calls_left {
+            if *left == 0 {
+                return Err(Status::unavailable("went away"));
+            }
+            *left -= 1;
+        }
+        let asked = request.into_inner();
+        let dto_type: DtoType = asked.dto_type.parse().unwrap();
+        let (found, missing): (Vec<_>, Vec<_>) =
+            asked.dto_id.into_iter().partition(|urn| state.records.contains_key(&(dto_type, urn.clone())));
+        let touched = i32::try_from(found.len()).unwrap();
+        state.touched.extend(found.into_iter().map(|urn| (asked.dto_type.clone(), urn)));
+        Ok(Response::new(dtoflow::TouchDtoResponse { touched, missing }))
+    }
+
+    async fn put_many(
+        &self,
+        _: Request<dtoflow::PutManyRequest>,
+    ) -> Result<Response<dtoflow::WriteManyResponse>, Status> {
+        Err(Status::unimplemented("not the gateway's"))
+    }
+
+    async fn delete_many(
+        &self,
+        _: Request<dtoflow::DeleteManyRequest>,
+    ) -> Result<Response<dtoflow::WriteManyResponse>, Status> {
+        Err(Status::unimplemented("not the gateway's"))
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct TriggerState {
+    /// Accepted requests with their first answers.
+    pub(crate) accepted: Vec<(TriggerModelRefreshRequest, TriggerModelRefreshResponse)>,
+    /// Every request that came, dry runs and refused ones included.
+    pub(crate) seen: Vec<TriggerModelRefreshRequest>,
+    pub(crate) fault: Option<Fault>,
+}
+
+/// The ECC renderer's trigger. Writes the audit rows of its own refusals, as the real one does.
+#[derive(Clone)]
+pub(crate) struct FakeTriggers {
+    state: Arc<Mutex<TriggerState>>,
+    cqs: FakeCqs,
+    dtoflow: FakeDtoFlow,
+}
+
+impl FakeTriggers {
+    pub(crate) fn new(cqs: FakeCqs, dtoflow: FakeDtoFlow) -> Self {
+        Self { state: Arc::default(), cqs, dtoflow }
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, TriggerState> {
+        self.state.lock().unwrap()
+    }
+
+    fn refused<T>(&self, asked: &TriggerModelRefreshRequest, refusal: &Refusal) -> Result<T, Status> {
+        self.cqs.state().audit.push(cqs::AuditEntry {
+            service: "svc:ecc-image-render-service".to_owned(),
+            tenant_id: asked.tenant_id.clone(),
+            tracking_id: asked.tracking_id.clone(),
+            outcome: cqs::AuditOutcome::Refused.into(),
+            error_code: refusal.code.to_string(),
+            ..cqs::AuditEntry::default()
+        });
+        refuse(refusal)
+    }
+}
+
+#[tonic::async_trait]
+impl EccImageRenderTriggers for FakeTriggers {
+    async fn trigger_model_refresh(
+        &self,
+        request: Request<TriggerModelRefreshRequest>,
+    ) -> Result<Response<TriggerModelRefreshResponse>, Status> {
+        gate(&request, "ecc_image_render.v1.EccImageRenderTriggers/TriggerModelRefresh")?;
+        let asked = request.into_inner();
+        self.state().seen.push(asked.clone());
+        if let Some(fault) = self.state().fault.clone() {
+            return match fault {
+                Fault::Refusal(refusal) => self.refused(&asked, &refusal),
+                Fault::Status(_) => Err(fault.status()),
+            };
+        }
+        let model = format!("t/{}/s/{}/eccmodels/{}", asked.tenant_id, asked.store_id, asked.model_id);
+        let (known, links) = {
+            let records = self.dtoflow.state();
+            let known = records.records.contains_key(&(DtoType::EccModel, model.clone()));
+            (known, records.below("ecclink.v1", "by_eccmodel", &model))
+        };
+        if !known {
+            return self.refused(&asked, &Refusal::new(ErrorCode::NotFound, "no such model").at("model_id"));
+        }
+        let labels = i64::try_from(links.len()).unwrap();
+        let ids = links.iter().map(|urn| urn.rsplit('/').next().unwrap().to_owned());
+        let mut answer = TriggerModelRefreshResponse {
+            items_enqueued: 0,
+            labels,
+            sample_label_ids: ids.take(10).collect(),
+            replayed: false,
+            sla_timestamp: None,
+            accepted_at: None,
+        };
+        if asked.dry_run {
+            return Ok(Response::new(answer));
+        }
+        let earlier = self
+            .state()
+            .accepted
+            .iter()
+            .find(|(known, _)| known.tenant_id == asked.tenant_id && known.tracking_id == asked.tracking_id)
+            .cloned();
+        if let Some((known, first)) = earlier {
+            let differs = [
+                ("items[0].parent_id", known.store_id != asked.store_id || known.model_id != asked.model_id),
+                ("reason", known.reason != asked.reason),
+                ("operator_subject", known.operator_subject != asked.operator_subject),
+                (
+                    "sla_timestamp",
+                    !(known.sla_is_default && asked.sla_is_default) && known.sla_timestamp != asked.sla_timestamp,
+                ),
+            ];
+            return match differs.iter().find(|(_, differs)| *differs) {
+                None => Ok(Response::new(TriggerModelRefreshResponse { replayed: true, ..first })),
+                Some((field, _)) => {
+                    let refusal = Refusal::new(ErrorCode::AlreadyExists, "the tracking id names another request");
+                    self.refused(&asked, &refusal.at(*field))
+                }
+            };
+        }
+        answer.items_enqueued = 1;
+        answer.sla_timestamp = asked.sla_timestamp;
+        answer.accepted_at = Some(prost_types::Timestamp { seconds: 1_800_000_000, nanos: 0 });
+        self.state().accepted.push((asked, answer.clone()));
+        Ok(Response::new(answer))
+    }
+}

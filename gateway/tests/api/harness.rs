@@ -1,0 +1,275 @@
+//! One gateway over the fakes, with two tenants that hold the same records.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use axum::{Router, body::Body};
+use daemon::identity::{Registry, ServiceCredentials, ServiceKey, Verifier};
+use domain::{Clock, DtoType, ManualClock, OperatorScope, SeededIds, ServiceName, StoreId, TenantId, Timestamp};
+use gateway::{
+    GatewayParts, Issuer, OperatorVerifier, router,
+    token::{OperatorClaims, mint},
+};
+use http::{HeaderMap, Request, StatusCode};
+use http_body_util::BodyExt as _;
+use picture::{Palette, Picture};
+use proto::{
+    Transport,
+    cqs::v1::{self as cqs, change_queue_service_server::ChangeQueueServiceServer},
+    dtoflow::v1::dto_flow_service_server::DtoFlowServiceServer,
+    ecc_image_render::v1::ecc_image_render_triggers_server::EccImageRenderTriggersServer,
+    records::v1 as records,
+};
+use serde_json::Value;
+use tonic::service::Routes;
+use tower::ServiceExt as _;
+
+use crate::fakes::{FakeCqs, FakeDtoFlow, FakeTriggers};
+
+/// 2026-06-01T00:00:00Z
+pub(crate) const NOW: Timestamp = Timestamp::from_ms(1_780_272_000_000);
+
+pub(crate) struct World {
+    pub(crate) router: Router,
+    pub(crate) cqs: FakeCqs,
+    pub(crate) dtoflow: FakeDtoFlow,
+    pub(crate) triggers: FakeTriggers,
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) operator_key: ServiceKey,
+}
+
+/// What a test changes of the gateway's parts.
+#[derive(Default)]
+pub(crate) struct Changes {
+    pub(crate) platform: Option<Transport>,
+    pub(crate) triggers: Option<Transport>,
+    pub(crate) cors: Vec<&'static str>,
+}
+
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.bytes).unwrap_or_else(|error| panic!("{error}: {:?}", self.text()))
+    }
+
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes).into_owned()
+    }
+
+    /// The problem's code and field, once its form is right.
+    pub(crate) fn problem(&self) -> (String, String) {
+        assert_eq!(self.headers["content-type"], "application/problem+json", "{}", self.text());
+        let body = self.json();
+        assert_eq!(body["status"], self.status.as_u16(), "{body}");
+        let code = body["code"].as_str().unwrap().to_owned();
+        assert_eq!(body["type"], format!("/problems/{code}"));
+        assert!(body["title"].is_string() && body["detail"].is_string() && body["retryable"].is_boolean());
+        (code, body["field"].as_str().unwrap_or_default().to_owned())
+    }
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self::with(Changes::default())
+    }
+
+    pub(crate) fn with(changes: Changes) -> Self {
+        let clock = Arc::new(ManualClock::at(NOW));
+        let shared: Arc<dyn Clock> = clock.clone();
+        let service_key = ServiceKey::generate().unwrap();
+        let operator_key = ServiceKey::generate().unwrap();
+        let registry =
+            Registry::standard_document(&[(ServiceName::OperatorGateway, service_key.public().clone())]).unwrap();
+        let verifier = Verifier::new(Arc::new(Registry::parse(&registry).unwrap()), Arc::clone(&shared));
+        let credentials = ServiceCredentials::new(ServiceName::OperatorGateway, service_key, Arc::clone(&shared));
+        let (cqs, dtoflow) = (FakeCqs::default(), FakeDtoFlow::default());
+        let triggers = FakeTriggers::new(cqs.clone(), dtoflow.clone());
+        let platform = Routes::new(ChangeQueueServiceServer::new(cqs.clone()))
+            .add_service(DtoFlowServiceServer::new(dtoflow.clone()));
+        let trigger_routes = Routes::new(EccImageRenderTriggersServer::new(triggers.clone()));
+        let local = |routes| daemon::serve::in_process(routes, verifier.clone());
+        let platform = changes.platform.unwrap_or_else(|| local(platform));
+        let trigger_transport = changes.triggers.unwrap_or_else(|| local(trigger_routes));
+        let issuer = Issuer::local(operator_key.public()).unwrap();
+        let router = router(GatewayParts {
+            platform: credentials.attach(platform),
+            triggers: BTreeMap::from([(ServiceName::EccImageRender, credentials.attach(trigger_transport))]),
+            operators: OperatorVerifier::new(vec![issuer], Arc::clone(&shared)),
+            cors: changes.cors.into_iter().map(|origin| origin.parse().unwrap()).collect(),
+            clock: shared,
+            ids: Arc::new(SeededIds::new(7)),
+        });
+        for tenant in ["acme", "rival"] {
+            load(&dtoflow, &cqs, tenant);
+        }
+        Self { router, cqs, dtoflow, triggers, clock, operator_key }
+    }
+
+    /// A token for `acme` with every scope.
+    pub(crate) fn token(&self) -> String {
+        self.token_with(|_| {})
+    }
+
+    pub(crate) fn token_with(&self, change: impl FnOnce(&mut OperatorClaims)) -> String {
+        let mut claims = OperatorClaims {
+            subject: "ada@acme.example".parse().unwrap(),
+            scopes: OperatorScope::ALL.to_vec(),
+            tenants: vec!["acme".parse().unwrap()],
+            stores: None,
+            issued_at: self.clock.now(),
+            lifetime_s: 3_600,
+        };
+        change(&mut claims);
+        mint(&self.operator_key, &claims).unwrap()
+    }
+
+    /// A token for store s1 of `acme` only.
+    pub(crate) fn store_token(&self) -> String {
+        let store: (TenantId, StoreId) = ("acme".parse().unwrap(), "s1".parse().unwrap());
+        self.token_with(|claims| claims.stores = Some(vec![store]))
+    }
+
+    pub(crate) async fn raw(&self, request: Request<Body>) -> Answer {
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes().to_vec();
+        Answer { status: parts.status, headers: parts.headers, bytes }
+    }
+
+    pub(crate) async fn get(&self, token: &str, path: &str) -> Answer {
+        self.raw(Request::get(path).header("authorization", format!("Bearer {token}")).body(Body::empty()).unwrap())
+            .await
+    }
+
+    pub(crate) async fn post(&self, token: &str, path: &str, body: impl Into<Body>) -> Answer {
+        let request = Request::post(path)
+            .header("authorization", format!("Bearer {token}"))
+            .header("content-type", "application/json")
+            .body(body.into())
+            .unwrap();
+        self.raw(request).await
+    }
+
+    pub(crate) async fn post_json(&self, token: &str, path: &str, body: &Value) -> Answer {
+        self.post(token, path, body.to_string()).await
+    }
+
+    pub(crate) fn audit_rows(&self) -> usize {
+        self.cqs.state().audit.len()
+    }
+}
+
+/// A picture of 8 by 4 pixels.
+pub(crate) fn small_picture() -> Picture {
+    let indices: Vec<u8> = (0..32).map(|index| index % 2).collect();
+    Picture::new(8, 4, Palette::Bw, indices).unwrap()
+}
+
+fn load(dtoflow: &FakeDtoFlow, cqs: &FakeCqs, tenant: &str) {
+    let panel = records::EslType { width: 8, height: 4, palette: 1, rotation: 0, name: "small".to_owned() };
+    dtoflow.put(DtoType::EslType, &format!("t/{tenant}/esltypes/X"), &panel);
+    for (store, labels) in [("s1", ["E1", "E2", "E3"].as_slice()), ("s2", ["F1"].as_slice())] {
+        let at = |collection: &str, id: &str| format!("t/{tenant}/s/{store}/{collection}/{id}");
+        for model in ["M", "N"] {
+            let record = records::EccModel { layout: "{}".to_owned(), name: format!("model {model}") };
+            dtoflow.put(DtoType::EccModel, &at("eccmodels", model), &record);
+        }
+        let item = records::StoreItemValues { values: BTreeMap::from([("name".to_owned(), "Äpfel".to_owned())]) };
+        dtoflow.put(DtoType::StoreItemValues, &at("items", "I1"), &item);
+        for label in labels {
+            let hardware = records::StoreEsl {
+                esltype_id: "X".to_owned(),
+                accesspoint_id: "ap-1".to_owned(),
+                hardware_address: format!("hw-{label}"),
+            };
+            dtoflow.put(DtoType::StoreEsl, &at("esls", label), &hardware);
+            let link = records::EccLink {
+                item_id: "I1".to_owned(),
+                model_id: if *label == "E3" { "N" } else { "M" }.to_owned(),
+                parameters: BTreeMap::new(),
+            };
+            dtoflow.put(DtoType::EccLink, &at("ecclinks", label), &link);
+        }
+        if store == "s1" {
+            put_picture(dtoflow, &at("ecceslimages", "E1"), &at("eslimages", "E1"), &at("eslstatuses", "E1"));
+        }
+    }
+    cqs.state().operations.push(operation(tenant, "op-1", "s1", cqs::OperationState::Running));
+    cqs.state().operations.push(operation(tenant, "op-2", "s2", cqs::OperationState::FinishedWithFailures));
+}
+
+fn put_picture(dtoflow: &FakeDtoFlow, source: &str, image: &str, status: &str) {
+    let (packed, digest) = small_picture().pack_with_digest().unwrap();
+    let digest = digest.as_bytes().to_vec();
+    let source_record = records::SourceEslImage {
+        picture: packed.into(),
+        digest: digest.clone().into(),
+        width: 8,
+        height: 4,
+        palette: 1,
+    };
+    dtoflow.put(DtoType::EccEslImage, source, &source_record);
+    let chosen = records::EslImage { source: 1, digest: digest.clone().into(), width: 8, height: 4, palette: 1 };
+    dtoflow.put(DtoType::EslImage, image, &chosen);
+    let delivered = records::StoreEslStatus {
+        state: records::DeliveryState::Confirmed.into(),
+        confirmed_digest: digest.into(),
+        confirmed_hardware_address: "hw-E1".to_owned(),
+        evidence: records::Evidence::Written.into(),
+        ..records::StoreEslStatus::default()
+    };
+    dtoflow.put(DtoType::StoreEslStatus, status, &delivered);
+}
+
+fn operation(tenant: &str, tracking_id: &str, store: &str, state: cqs::OperationState) -> cqs::Operation {
+    let failed = i64::from(state == cqs::OperationState::FinishedWithFailures);
+    cqs::Operation {
+        tenant_id: tenant.to_owned(),
+        tracking_id: tracking_id.to_owned(),
+        queue_name: "ecc-image-render-service".to_owned(),
+        trigger: "model-refresh".to_owned(),
+        scope: format!("t/{tenant}/s/{store}/eccmodels/M"),
+        reason: "because".to_owned(),
+        operator_subject: "ada@acme.example".to_owned(),
+        accepted_at: Some(prost_types::Timestamp { seconds: 1_700_000_000, nanos: 0 }),
+        sla_timestamp: Some(prost_types::Timestamp { seconds: 1_700_014_400, nanos: 0 }),
+        finished_at: None,
+        state: state.into(),
+        expansion_complete: true,
+        queues: vec![
+            cqs::QueueCounts {
+                queue_name: "ecc-image-render-service".to_owned(),
+                enqueued: 10,
+                done: 9 - failed,
+                unchanged: 4,
+                failed,
+                coalesced: 1,
+                parents_enqueued: 1,
+                parents_done: 1,
+                ..cqs::QueueCounts::default()
+            },
+            cqs::QueueCounts {
+                queue_name: "hardware-exporter".to_owned(),
+                enqueued: 5,
+                done: 3,
+                unchanged: 1,
+                waiting: 1,
+                leased: 1,
+                ..cqs::QueueCounts::default()
+            },
+        ],
+        failures: (0..failed)
+            .map(|_| cqs::FailureGroup {
+                queue_name: "ecc-image-render-service".to_owned(),
+                cause: "price does not fit".to_owned(),
+                count: 1,
+                sample_urn: format!("t/{tenant}/s/{store}/ecclinks/E1"),
+            })
+            .collect(),
+        items_enqueued: 1,
+    }
+}

@@ -1,0 +1,14 @@
+//! The gateway's REST API over faithful fakes of its peers: they implement the generated server traits, stand behind the
+//! same identity layer as the real ones, and are reached in process.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "the tests' own helpers: a failure is the test's")]
+
+mod bad_input;
+mod edge;
+mod fakes;
+mod harness;
+mod matrix;
+mod outages;
+mod reads;
+mod tokens;
+mod triggers;

@@ -1,0 +1,172 @@
+//! Every operation of the document × who asks. Fails when an operation has no policy row.
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use crate::harness::{Answer, World};
+use domain::OperatorScope;
+
+/// What an operation needs and how to ask for it.
+struct Policy {
+    id: &'static str,
+    /// None: any valid token. Public operations have no row of tokens at all.
+    scope: Option<OperatorScope>,
+    public: bool,
+    /// Asks for something of the named tenant; lists over the whole token ignore it.
+    ask: fn(tenant: &str) -> (String, Option<Value>),
+    /// Whether the tenant stands in the request.
+    names_tenant: bool,
+}
+
+fn policies() -> Vec<Policy> {
+    use OperatorScope as S;
+    let read = |id, scope, ask| Policy { id, scope: Some(scope), public: false, ask, names_tenant: true };
+    let over_token = |id, scope, ask| Policy { id, scope, public: false, ask, names_tenant: false };
+    let public = |id, ask| Policy { id, scope: None, public: true, ask, names_tenant: false };
+    vec![
+        public("get_health", |_| ("/healthz".to_owned(), None)),
+        public("get_readiness", |_| ("/readyz".to_owned(), None)),
+        public("get_metrics", |_| ("/metrics".to_owned(), None)),
+        over_token("get_me", None, |_| ("/v1/me".to_owned(), None)),
+        over_token("list_triggers", None, |_| ("/v1/triggers".to_owned(), None)),
+        over_token("list_tenants", Some(S::LabelsRead), |_| ("/v1/tenants".to_owned(), None)),
+        over_token("list_operations", Some(S::OperationsRead), |_| ("/v1/operations".to_owned(), None)),
+        over_token("list_audit", Some(S::AuditRead), |_| ("/v1/audit".to_owned(), None)),
+        read("list_tenant_operations", S::OperationsRead, |t| (format!("/v1/tenants/{t}/operations"), None)),
+        read("get_operation", S::OperationsRead, |t| (format!("/v1/tenants/{t}/operations/op-1"), None)),
+        read("list_stores", S::LabelsRead, |t| (format!("/v1/tenants/{t}/stores"), None)),
+        read("list_models", S::LabelsRead, |t| (format!("/v1/tenants/{t}/stores/s1/models"), None)),
+        read("list_labels", S::LabelsRead, |t| (format!("/v1/tenants/{t}/stores/s1/labels"), None)),
+        read("get_label", S::LabelsRead, |t| (format!("/v1/tenants/{t}/stores/s1/labels/E1"), None)),
+        read("get_label_image", S::LabelsRead, |t| (format!("/v1/tenants/{t}/stores/s1/labels/E1/image.png"), None)),
+        read("trigger_model_refresh", S::TriggerModelRefresh, |t| {
+            let body = json!({
+                "tenant_id": t, "store_id": "s1", "model_id": "M", "reason": "r", "tracking_id": "matrix", "dry_run": false
+            });
+            ("/v1/triggers/model-refresh".to_owned(), Some(body))
+        }),
+        read("touch_records", S::TriggerTouch, |t| {
+            let record = json!({"dto_type": "eccmodel.v1", "dto_id": format!("t/{t}/s/s1/eccmodels/M")});
+            let body = json!({"records": [record], "reason": "r", "tracking_id": "matrix", "dry_run": false});
+            ("/v1/triggers/touch".to_owned(), Some(body))
+        }),
+    ]
+}
+
+async fn ask(world: &World, token: Option<&str>, (path, body): (String, Option<Value>)) -> Answer {
+    use axum::body::Body;
+    let builder = if body.is_some() { http::Request::post(path) } else { http::Request::get(path) };
+    let builder = builder.header("content-type", "application/json");
+    let builder = match token {
+        Some(token) => builder.header("authorization", format!("Bearer {token}")),
+        None => builder,
+    };
+    let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
+    world.raw(builder.body(body).unwrap()).await
+}
+
+/// operationId → the scopes its security requirement names; none for public ones.
+fn documented() -> Vec<(String, Option<Vec<String>>)> {
+    let document: Value = serde_json::from_str(&gateway::openapi_json()).unwrap();
+    let mut all = Vec::new();
+    for item in document["paths"].as_object().unwrap().values() {
+        for operation in item.as_object().unwrap().values() {
+            let security = operation["security"][0].as_object().unwrap();
+            let scopes = security.get("operator").map(|scopes| {
+                scopes.as_array().unwrap().iter().map(|scope| scope.as_str().unwrap().to_owned()).collect()
+            });
+            all.push((operation["operationId"].as_str().unwrap().to_owned(), scopes));
+        }
+    }
+    all
+}
+
+#[test]
+fn every_operation_has_a_policy_row_and_documents_it() {
+    let policies = policies();
+    let documented = documented();
+    for (id, scopes) in &documented {
+        let policy = policies.iter().find(|policy| policy.id == id);
+        let policy = policy.unwrap_or_else(|| panic!("{id} has no policy row: say who may call it"));
+        let expected = (!policy.public).then(|| policy.scope.iter().map(ToString::to_string).collect::<Vec<String>>());
+        assert_eq!(scopes, &expected, "{id}");
+    }
+    assert_eq!(documented.len(), policies.len(), "a policy row names no operation");
+}
+
+#[tokio::test]
+async fn the_matrix_holds() {
+    for policy in policies() {
+        let world = World::new();
+        let own = || (policy.ask)("acme");
+        let id = policy.id;
+        if policy.public {
+            assert!(ask(&world, None, own()).await.status.is_success(), "{id} without a token");
+            continue;
+        }
+        let unauthenticated = ask(&world, None, own()).await;
+        assert_eq!(unauthenticated.status, StatusCode::UNAUTHORIZED, "{id} without a token");
+        assert_eq!(unauthenticated.headers["www-authenticate"], "Bearer");
+        let expired = world.token_with(|claims| claims.lifetime_s = -3_600);
+        let answer = ask(&world, Some(&expired), own()).await;
+        assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{id} with an expired token");
+        assert_eq!(answer.bytes, unauthenticated.bytes, "{id}: one fixed body for every 401");
+
+        if let Some(scope) = policy.scope {
+            let without = world.token_with(|claims| claims.scopes.retain(|known| *known != scope));
+            let answer = ask(&world, Some(&without), own()).await;
+            assert_eq!(answer.status, StatusCode::FORBIDDEN, "{id} without {scope}");
+            assert_eq!(answer.problem().0, "PERMISSION_DENIED");
+            assert!(answer.json()["detail"].as_str().unwrap().contains(scope.as_str()), "{id} does not name {scope}");
+        }
+        if policy.names_tenant {
+            let other = ask(&world, Some(&world.token()), (policy.ask)("rival")).await;
+            let unknown = ask(&world, Some(&world.token()), (policy.ask)("nobody")).await;
+            assert_eq!(other.status, StatusCode::NOT_FOUND, "{id} of another tenant: {}", other.text());
+            assert_eq!(other.bytes, unknown.bytes, "{id}: another tenant's and an unknown one must look the same");
+        } else {
+            let elsewhere = world.token_with(|claims| claims.tenants = vec!["nobody".parse().unwrap()]);
+            let answer = ask(&world, Some(&elsewhere), own()).await;
+            assert!(answer.status.is_success(), "{id} for a tenant without anything");
+            assert!(!answer.text().contains("acme\""), "{id} shows another tenant: {}", answer.text());
+        }
+        let only_that: Vec<OperatorScope> = policy.scope.into_iter().collect();
+        let least = world.token_with(|claims| claims.scopes = only_that);
+        let answer = ask(&world, Some(&least), own()).await;
+        assert!(answer.status.is_success(), "{id} with the right token: {} {}", answer.status, answer.text());
+    }
+}
+
+/// A token narrowed to store s1: what lies in s2 or at the tenant's level does not exist for it.
+#[tokio::test]
+async fn a_token_for_one_store_reaches_no_other() {
+    let world = World::new();
+    let token = world.store_token();
+    for path in [
+        "/v1/tenants/acme/stores/s2/models",
+        "/v1/tenants/acme/stores/s2/labels",
+        "/v1/tenants/acme/stores/s2/labels/F1",
+        "/v1/tenants/acme/stores/s2/labels/F1/image.png",
+        "/v1/tenants/acme/operations/op-2",
+        "/v1/audit?tenant=acme",
+    ] {
+        let other = world.get(&token, path).await;
+        assert_eq!(other.status, StatusCode::NOT_FOUND, "{path}");
+        let unknown = world.get(&token, "/v1/tenants/acme/stores/nowhere/labels").await;
+        assert_eq!(other.bytes, unknown.bytes, "{path}");
+    }
+    let touch = |urn: &str, dto_type: &str| json!({"records": [{"dto_type": dto_type, "dto_id": urn}], "reason": "r", "tracking_id": "t", "dry_run": true});
+    for (urn, dto_type, status) in [
+        ("t/acme/s/s1/eccmodels/M", "eccmodel.v1", StatusCode::OK),
+        ("t/acme/s/s2/eccmodels/M", "eccmodel.v1", StatusCode::NOT_FOUND),
+        ("t/acme/esltypes/X", "esltype.v1", StatusCode::NOT_FOUND),
+    ] {
+        assert_eq!(world.post_json(&token, "/v1/triggers/touch", &touch(urn, dto_type)).await.status, status, "{urn}");
+    }
+    let stores = world.get(&token, "/v1/tenants/acme/stores").await.json();
+    assert_eq!(stores["stores"], json!([{"store_id": "s1", "labels": 3}]));
+    assert_eq!(world.get(&token, "/v1/tenants").await.json()["tenants"][0]["labels"], 3);
+    let operations = world.get(&token, "/v1/operations").await.json();
+    assert_eq!(operations["operations"].as_array().unwrap().len(), 1);
+    assert_eq!(operations["operations"][0]["tracking_id"], "op-1");
+}

@@ -1,0 +1,135 @@
+//! Peers that are down, silent or broken.
+
+use domain::{ErrorCode, Refusal};
+use http::StatusCode;
+use proto::Transport;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tonic::Code;
+
+use crate::{
+    fakes::Fault,
+    harness::{Answer, Changes, World},
+};
+
+fn refresh() -> Value {
+    json!({"tenant_id": "acme", "store_id": "s1", "model_id": "M", "reason": "r", "tracking_id": "t", "dry_run": false})
+}
+
+/// An address on which nobody listens.
+async fn nobody() -> Transport {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    daemon::channel::connect(&[format!("http://{address}")]).unwrap()
+}
+
+fn assert_down(answer: &Answer, service: &str) {
+    assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE, "{}", answer.text());
+    assert_eq!(answer.problem().0, "UNAVAILABLE");
+    assert!(answer.headers.contains_key("retry-after"));
+    assert!(answer.json()["detail"].as_str().unwrap().contains(service), "{}", answer.text());
+    assert_eq!(answer.json()["retryable"], true);
+}
+
+#[tokio::test]
+async fn a_trigger_service_that_is_down_is_named() {
+    let world = World::with(Changes { triggers: Some(nobody().await), ..Changes::default() });
+    let answer = world.post_json(&world.token(), "/v1/triggers/model-refresh", &refresh()).await;
+    assert_down(&answer, "ecc-image-render-service");
+    assert!(answer.json()["detail"].as_str().unwrap().contains("nothing was done"));
+    assert_eq!(world.audit_rows(), 1, "nobody else saw the request");
+    let ready = world.get("", "/readyz").await;
+    assert_eq!(ready.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(ready.json(), json!({"ready": false, "down": ["ecc-image-render-service"]}));
+}
+
+#[tokio::test]
+async fn a_platform_that_is_down_is_named() {
+    let world = World::with(Changes { platform: Some(nobody().await), ..Changes::default() });
+    let token = world.token();
+    assert_down(&world.get(&token, "/v1/operations").await, "cqs");
+    assert_down(&world.get(&token, "/v1/audit").await, "cqs");
+    assert_down(&world.get(&token, "/v1/tenants").await, "dtoflow");
+    assert_down(&world.get(&token, "/v1/tenants/acme/stores/s1/labels/E1").await, "dtoflow");
+    let ready = world.get("", "/readyz").await.json();
+    assert_eq!(ready, json!({"ready": false, "down": ["cqs", "dtoflow"]}));
+    assert_eq!(world.get("", "/healthz").await.status, StatusCode::OK, "the process itself is well");
+    assert_eq!(world.get(&token, "/v1/me").await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn everything_up_is_ready_and_leaves_no_trace() {
+    let world = World::new();
+    let ready = world.get("", "/readyz").await;
+    assert_eq!((ready.status, ready.json()), (StatusCode::OK, json!({"ready": true, "down": []})));
+    assert!(world.triggers.state().seen.is_empty());
+    assert_eq!(world.audit_rows(), 0);
+}
+
+/// The connection opens and then breaks: whether the request arrived is not known, and the answer must not say it did
+/// not.
+#[tokio::test]
+async fn an_unknown_outcome_says_repeat_and_is_no_refusal() {
+    let world = World::new();
+    let silent = [
+        Fault::Status(Code::DeadlineExceeded),
+        Fault::Status(Code::Cancelled),
+        Fault::Status(Code::Unknown),
+        Fault::Status(Code::Internal),
+        Fault::Refusal(Refusal::new(ErrorCode::DeadlineExceeded, "cqs gave no answer")),
+    ];
+    for fault in silent {
+        let deliberate = matches!(fault, Fault::Refusal(_));
+        world.triggers.state().fault = Some(fault.clone());
+        let before = world.audit_rows();
+        let answer = world.post_json(&world.token(), "/v1/triggers/model-refresh", &refresh()).await;
+        assert_eq!(answer.status, StatusCode::GATEWAY_TIMEOUT, "{fault:?}");
+        assert_eq!(answer.problem().0, "DEADLINE_EXCEEDED");
+        assert!(answer.json()["detail"].as_str().unwrap().contains("repeat with the same tracking_id"));
+        // The fake writes a row with any refusal of its own; the gateway adds none.
+        assert_eq!(world.audit_rows() - before, usize::from(deliberate), "{fault:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_under_a_trigger_is_no_promise_that_nothing_was_done() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        use tokio::io::AsyncReadExt as _;
+        while let Ok((mut stream, _)) = listener.accept().await {
+            // Long enough for the request to have been sent, then gone without a word.
+            let mut head = [0_u8; 512];
+            let mut got = 0;
+            while got < 200 {
+                match stream.read(&mut head).await {
+                    Ok(read) if read > 0 => got += read,
+                    _ => break,
+                }
+            }
+        }
+    });
+    let broken = daemon::channel::connect(&[format!("http://{address}")]).unwrap();
+    let world = World::with(Changes { triggers: Some(broken), ..Changes::default() });
+    let answer = world.post_json(&world.token(), "/v1/triggers/model-refresh", &refresh()).await;
+    assert_eq!(answer.status, StatusCode::GATEWAY_TIMEOUT, "{}", answer.text());
+    assert_eq!(world.audit_rows(), 0);
+}
+
+#[tokio::test]
+async fn a_peer_that_does_not_accept_the_gateway_is_our_fault_not_the_operators() {
+    let world = World::new();
+    for (code, audited) in [(ErrorCode::Unauthenticated, 2), (ErrorCode::PermissionDenied, 1), (ErrorCode::Internal, 1)]
+    {
+        world.triggers.state().fault = Some(Fault::Refusal(Refusal::new(code, "svc:operator-gateway may not")));
+        let before = world.audit_rows();
+        let answer = world.post_json(&world.token(), "/v1/triggers/model-refresh", &refresh()).await;
+        assert_eq!(answer.status, StatusCode::INTERNAL_SERVER_ERROR, "{code}");
+        // The real service writes no row for a caller it does not know, the fake always does; so two there.
+        assert_eq!(world.audit_rows() - before, audited, "{code}");
+    }
+    world.cqs.state().fault = Some(Fault::Refusal(Refusal::new(ErrorCode::PermissionDenied, "may not")));
+    let answer = world.get(&world.token(), "/v1/operations").await;
+    assert_eq!(answer.problem(), ("INTERNAL".to_owned(), String::new()));
+}
