@@ -85,7 +85,7 @@ struct Inner {
 impl SqliteDb {
     /// Opens the database: takes its lock, sets and checks its pragmas, brings its schema up to date.
     pub async fn open(options: OpenOptions) -> Result<Self, OpenError> {
-        open::open(options).await
+        open::open(options, writer::GATHER_TIME_MAX).await
     }
 
     /// The file, as it was found on the disk.

@@ -7,7 +7,11 @@ use sqlx::{
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 
-use super::{Inner, OpenOptions, SelfCheckError, SqliteDb, lock, migrations, self_check::Facts, writer::Writer};
+use super::{
+    Inner, OpenOptions, SelfCheckError, SqliteDb, lock, migrations,
+    self_check::Facts,
+    writer::{State, Writer},
+};
 use crate::DbError;
 
 /// Prepared statements kept per connection: more than all rooms have together, so none is prepared twice.
@@ -100,7 +104,8 @@ impl From<sqlx::Error> for OpenError {
     }
 }
 
-pub(super) async fn open(options: OpenOptions) -> Result<SqliteDb, OpenError> {
+/// `gather` is how long a commit takes units in.
+pub(super) async fn open(options: OpenOptions, gather: Duration) -> Result<SqliteDb, OpenError> {
     let path = lock::resolve(&options.path)?;
     let lock = lock::LockFile::take(&path)?;
     // SQLite's own message for a folder that cannot be written ("unable to open database file") names no cause.
@@ -134,7 +139,7 @@ pub(super) async fn open(options: OpenOptions) -> Result<SqliteDb, OpenError> {
         .connect_lazy_with(
             connection(&path).pragma("cache_size", format!("-{READER_CACHE_KIB}")).pragma("query_only", "ON"),
         );
-    let writer = Writer::start(conn, writer_options, lock);
+    let writer = Writer::start(State { conn, reopen: writer_options, gather }, lock);
     Ok(SqliteDb { inner: Arc::new(Inner { path, writer, readers }) })
 }
 

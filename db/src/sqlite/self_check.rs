@@ -1,4 +1,5 @@
-//! The start-up self-check: what must hold of the library and of every connection before anybody is served.
+//! The start-up self-check: what must hold of the library and of the writing connection before anybody is
+//! served.
 
 use sqlx::SqliteConnection;
 

@@ -28,7 +28,7 @@ const UNITS_WAITING_MAX: usize = 1_024;
 /// Units of one commit: bounds what a failing COMMIT takes along.
 const UNITS_PER_COMMIT_MAX: usize = 256;
 /// How long a commit goes on taking units in: about two syncs, so gathering at most doubles a unit's latency.
-const GATHER_TIME_MAX: Duration = Duration::from_millis(5);
+pub(super) const GATHER_TIME_MAX: Duration = Duration::from_millis(5);
 /// Longest unit. The slowest one meant to be here (4,096 records) takes well under a second.
 const UNIT_TIME_MAX: Duration = Duration::from_secs(30);
 
@@ -46,9 +46,9 @@ enum Message {
 
 impl Writer {
     /// Starts the task; it keeps `lock` until the connection is closed.
-    pub(super) fn start(conn: SqliteConnection, reopen: SqliteConnectOptions, lock: LockFile) -> Self {
+    pub(super) fn start(state: State, lock: LockFile) -> Self {
         let (queue, inbox) = mpsc::channel(UNITS_WAITING_MAX);
-        let ended = tokio::spawn(serve(State { conn, reopen }, inbox, lock));
+        let ended = tokio::spawn(serve(state, inbox, lock));
         Self { queue, ended: Mutex::new(Some(ended)) }
     }
 
@@ -119,10 +119,11 @@ where
     }
 }
 
-/// The connection, and how to make it again.
-struct State {
-    conn: SqliteConnection,
-    reopen: SqliteConnectOptions,
+/// The connection, how to make it again, and how long a commit takes units in.
+pub(super) struct State {
+    pub(super) conn: SqliteConnection,
+    pub(super) reopen: SqliteConnectOptions,
+    pub(super) gather: Duration,
 }
 
 async fn serve(mut state: State, mut inbox: mpsc::Receiver<Message>, lock: LockFile) -> Result<(), DbError> {
@@ -163,7 +164,7 @@ impl State {
         while let Some(mut unit) = next.take() {
             whole = self.run(&mut *unit).await;
             group.push(unit);
-            if whole.is_err() || group.len() == UNITS_PER_COMMIT_MAX || started.elapsed() >= GATHER_TIME_MAX {
+            if whole.is_err() || group.len() == UNITS_PER_COMMIT_MAX || started.elapsed() >= self.gather {
                 break;
             }
             match inbox.try_recv() {

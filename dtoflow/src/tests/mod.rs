@@ -44,4 +44,5 @@ conformance!(
     an_operations_tracking_id_needs_its_lease,
     a_touch_announces_once_and_keeps_the_version,
     nothing_of_a_refused_call_is_written,
+    a_read_of_more_than_a_message_carries_is_refused,
 );

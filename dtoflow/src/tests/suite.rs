@@ -3,7 +3,7 @@
 use domain::{AliasName, DtoType, ErrorCode, Timestamp};
 
 use super::world::{World, delete, design, image, link, link_urn, model, put, refused, studio_link};
-use crate::model::{AliasCursor, AliasLook, StoreListAsk, WriteResult, WriteStatus};
+use crate::model::{AliasCursor, AliasLook, ReadBatch, ReadKey, StoreListAsk, WriteResult, WriteStatus};
 
 const LINK: &str = "t/T/s/S/ecclinks/E";
 const BY_MODEL: (DtoType, AliasName) = (DtoType::EccLink, AliasName::ByEccModel);
@@ -284,4 +284,20 @@ pub(super) async fn nothing_of_a_refused_call_is_written(world: &World) {
     assert_eq!(world.get(LINK).await, None);
     assert_eq!(world.counts(BY_MODEL.0, BY_MODEL.1, &["t/T/s/S/eccmodels/M"]).await, [0]);
     assert!(world.lease().await.is_none());
+}
+
+pub(super) async fn a_read_of_more_than_a_message_carries_is_refused(world: &World) {
+    let urns: Vec<String> = (0..200).map(|n| format!("t/T/s/S/eccmodels/M{n}")).collect();
+    let layout = "x".repeat(256 * 1024);
+    for urns in urns.chunks(100) {
+        world.import(urns.iter().map(|urn| put(urn, model(&layout))).collect()).await.unwrap();
+    }
+    let read = |urns: &[String], known_version| {
+        let keys = urns.iter().map(|urn| ReadKey { urn: urn.parse().unwrap(), known_version }).collect();
+        world.store.record_read(ReadBatch { tenant: "T".parse().unwrap(), keys })
+    };
+    let refusal = refused(read(&urns, 0).await);
+    assert_eq!((refusal.code, refusal.field.as_str()), (ErrorCode::PayloadTooLarge, "keys"));
+    assert_eq!(read(&urns[..150], 0).await.unwrap().iter().flatten().count(), 150);
+    assert_eq!(read(&urns, 1).await.unwrap().iter().flatten().count(), 200, "known ones carry no payload");
 }
