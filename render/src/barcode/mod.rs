@@ -69,8 +69,16 @@ pub(crate) struct Readable {
     pub(crate) to: usize,
 }
 
+/// Most characters of a value: a symbol of more would be larger than any label at 2 px a module, and the search for the
+/// shortest encoding takes milliseconds.
+const VALUE_CHARS_MAX: usize = 300;
+
 /// The symbol, or why the value cannot be one.
 pub(crate) fn encode(symbology: Symbology, value: &str) -> Result<Symbol, String> {
+    let chars = value.chars().count();
+    if chars > VALUE_CHARS_MAX {
+        return Err(format!("it has {chars} characters, at most {VALUE_CHARS_MAX} can be encoded"));
+    }
     match symbology {
         Symbology::Ean13 => ean::ean13(value),
         Symbology::Ean8 => ean::ean8(value),

@@ -47,6 +47,8 @@ fn gs1_values_are_checked() {
 fn what_cannot_be_encoded_says_why() {
     assert!(encode(Symbology::Code128, "Größe").unwrap_err().contains("U+00F6"));
     assert!(encode(Symbology::Code128, &"x".repeat(81)).is_err());
-    assert!(encode(Symbology::Qr(Correction::High), &"x".repeat(1_000)).is_err());
+    assert!(encode(Symbology::Qr(Correction::High), &"x".repeat(300)).is_ok());
+    assert!(encode(Symbology::Qr(Correction::High), &"x".repeat(301)).unwrap_err().contains("at most 300"));
+    assert!(encode(Symbology::Qr(Correction::High), &"€".repeat(300)).unwrap_err().contains("too long"));
     assert!(encode(Symbology::Gs1DataMatrix, &format!("(10){}", "A".repeat(91))).is_err());
 }

@@ -1,6 +1,6 @@
 //! The embedded fonts and the glyphs drawn from them.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -32,6 +32,9 @@ pub(crate) const BUDGET: u64 = 4_000_000;
 /// Spans kept before the cache starts anew: 6 bytes each, so about 12 MB a thread.
 const SPANS_MAX: usize = 2_000_000;
 
+/// Sizes kept before the cache starts anew: each holds the state of its hinting, some 50 kB.
+const SIZES_MAX: usize = 256;
+
 /// How heavy a font is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -58,8 +61,8 @@ struct Face {
 }
 
 struct Sized {
-    /// One for each face of the weight.
-    hinting: Vec<Option<HintingInstance>>,
+    /// One for each face of the weight, made when first needed.
+    hinting: Vec<OnceCell<Option<HintingInstance>>>,
     ascii: [Option<Rc<Glyph>>; 128],
     others: HashMap<char, Rc<Glyph>>,
 }
@@ -80,7 +83,7 @@ thread_local! {
 /// Runs with this thread's fonts and a fresh budget. The cache is taken out meanwhile: a panic leaves an empty one.
 pub(crate) fn with_fonts<T>(run: impl FnOnce(&mut Fonts) -> T) -> T {
     let mut fonts = FONTS.take().unwrap_or_else(|| Box::new(Fonts::load()));
-    if fonts.spans > SPANS_MAX {
+    if fonts.spans > SPANS_MAX || fonts.sizes.len() > SIZES_MAX {
         fonts.sizes.clear();
         fonts.spans = 0;
     }
@@ -118,7 +121,7 @@ impl Fonts {
             Weight::Bold => &self.bold,
         };
         let sized = self.sizes.entry((weight, size)).or_insert_with(|| Sized {
-            hinting: faces.iter().map(|face| hinting(face, size)).collect(),
+            hinting: faces.iter().map(|_| OnceCell::new()).collect(),
             ascii: [const { None }; 128],
             others: HashMap::new(),
         });
@@ -128,7 +131,7 @@ impl Fonts {
         }
         let found = faces.iter().zip(&sized.hinting).find_map(|(face, hinting)| {
             let id = face.charmap.map(ch).filter(|id| *id != GlyphId::NOTDEF)?;
-            Some(draw(face, hinting.as_ref(), id, size))
+            Some(draw(face, hinting.get_or_init(|| self::hinting(face, size)).as_ref(), id, size))
         });
         let glyph = Rc::new(found.ok_or(Cause::MissingGlyph { ch })?);
         self.spans += glyph.spans.len();

@@ -26,12 +26,17 @@ pub(crate) fn draw(sketch: &mut Sketch<'_>, element: &Price) -> Result<(), Cause
     let room = element.area;
     let floor = element.size_min.unwrap_or(element.size);
     let mut found = None;
-    for size in (floor..=element.size).rev() {
+    let mut size = element.size;
+    loop {
         let line = set(sketch.fonts, &parts, size)?;
-        if let Some(ink) = line.ink.filter(|ink| ink.width() <= room.width && ink.height() <= room.height) {
+        let ink = line.ink.unwrap_or(Ink { left: 0, top: 0, right: 0, bottom: 0 });
+        if ink.width() <= room.width && ink.height() <= room.height {
             found = Some((size, line, ink));
+        }
+        if found.is_some() || size <= floor {
             break;
         }
+        size = next_size(size, ink, (room.width, room.height)).max(floor);
     }
     let Some((size, line, ink)) = found else {
         let (width, height) = room.size();
@@ -52,6 +57,14 @@ pub(crate) fn draw(sketch: &mut Sketch<'_>, element: &Price) -> Result<(), Cause
     }
     sketch.guard(&element.id, area(placed));
     Ok(())
+}
+
+/// The next size to try: one less, or the first that could fit. Widths follow the size to within the rounding of
+/// hinted advances, for which a fifth is allowed.
+fn next_size(size: u16, ink: Ink, (width, height): (i32, i32)) -> u16 {
+    let scaled = |room: i32, ink: i32| i64::from(size) * i64::from(room) * 6 / (i64::from(ink.max(1)) * 5);
+    let could = scaled(width, ink.width()).min(scaled(height, ink.height()));
+    u16::try_from(could).unwrap_or(u16::MAX).min(size - 1)
 }
 
 /// A price in the ink of what lies beneath would lose digits: white on white, "10,00" reads "0,00".
