@@ -37,15 +37,10 @@ impl Tally {
 
     fn contended(&self, ordinary: Timestamp, bulk: Timestamp) -> LaneClass {
         let bulk_answers = self.recent.iter().filter(|class| **class == LaneClass::Bulk).count();
-        if bulk_answers >= WINDOW - ORDINARY_MIN {
-            LaneClass::Ordinary
-        } else if self.recent.len() - bulk_answers > WINDOW - 1 - BULK_MIN {
-            LaneClass::Bulk
-        } else if bulk < ordinary {
-            LaneClass::Bulk
-        } else {
-            LaneClass::Ordinary
-        }
+        let ordinary_answers = self.recent.len() - bulk_answers;
+        let ordinary_is_due = bulk_answers >= WINDOW - ORDINARY_MIN;
+        let bulk_is_due = ordinary_answers > WINDOW - 1 - BULK_MIN;
+        if !ordinary_is_due && (bulk_is_due || bulk < ordinary) { LaneClass::Bulk } else { LaneClass::Ordinary }
     }
 
     /// The lane after which the round of operations goes on.

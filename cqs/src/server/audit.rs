@@ -65,20 +65,21 @@ impl CqsServer {
     }
 }
 
+/// Checks a text that may be empty.
+fn checked<T>(field: &str, text: &str) -> Result<(), Refusal>
+where
+    T: std::str::FromStr,
+    T::Err: std::fmt::Display,
+{
+    if text.is_empty() { Ok(()) } else { parse_field::<T>(field, text).map(drop) }
+}
+
 fn entry_from_wire(
     field: &str,
     entry: wire::AuditEntry,
     (service, at): (ServiceName, Timestamp),
 ) -> Result<AuditRow, Refusal> {
     let at_field = |name: &str| format!("{field}.{name}");
-    /// Checks a text that may be empty.
-    fn checked<T>(field: &str, text: &str) -> Result<(), Refusal>
-    where
-        T: std::str::FromStr,
-        T::Err: std::fmt::Display,
-    {
-        if text.is_empty() { Ok(()) } else { parse_field::<T>(field, text).map(drop) }
-    }
     let outcome = match entry.outcome() {
         wire::AuditOutcome::Accepted => AuditOutcome::Accepted,
         wire::AuditOutcome::Replayed => AuditOutcome::Replayed,

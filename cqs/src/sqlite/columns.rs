@@ -91,8 +91,8 @@ pub(super) fn read_rows(table: &'static str, rows: &[SqliteRow]) -> Result<Vec<R
     rows.iter().map(|row| Columns { table, row, key: "id" }.row()).collect()
 }
 
-/// A row as JSON: id (null: the next one), lane, store, is_parent, dto_type, urn, alias, sla, tracking_id, attempts,
-/// due_at, alone, lapses_alone, cursor. The order is that of the statements that take it apart.
+/// A row as JSON: the columns of `cqs_waiting` in their order without `queue`; a null `id` becomes the next one. The
+/// statements that take it apart count on the order.
 pub(super) fn row_json(row: &Row) -> Value {
     let (alone, lapses) = match row.company {
         Company::Batch => (0, 0),
@@ -126,12 +126,12 @@ pub(super) fn rows_json(rows: &[Row]) -> Result<String, StoreError> {
     json_text(&rows.iter().map(row_json).collect::<Vec<_>>())
 }
 
-/// Records bound to `json_each`: [urn, dto_type].
+/// Records bound to `json_each`: URN, then type.
 pub(super) fn records_json(records: &[RecordKey]) -> Result<String, StoreError> {
     json_text(&records.iter().map(|record| (record.urn.to_string(), record.dto_type.as_str())).collect::<Vec<_>>())
 }
 
-/// Records out of the rows of a result with columns urn and dto_type.
+/// Records out of the rows of a result with the columns `urn` and `dto_type`.
 pub(super) fn read_records(table: &'static str, rows: &[SqliteRow]) -> Result<Vec<RecordKey>, StoreError> {
     let record = |row| {
         let columns = Columns { table, row, key: "urn" };

@@ -62,24 +62,21 @@ async fn lanes<'a, U: Unit>(
     let mut by_lane: BTreeMap<i64, (Lane, Vec<&Announcement>)> = BTreeMap::new();
     for told in announcements {
         let tenant = told.urn.tenant();
-        let id = match told.lane {
-            Some(id) => {
-                if !by_lane.contains_key(&id) {
-                    let lane = unit.lane_find(id).await?.ok_or_else(StoreError::stale_lease)?;
-                    by_lane.insert(id, (lane, Vec::new()));
+        let known = told.lane.or_else(|| ordinary.get(tenant).copied());
+        let id = match known {
+            Some(id) if by_lane.contains_key(&id) => id,
+            _ => {
+                let lane = match told.lane {
+                    Some(id) => unit.lane_find(id).await?.ok_or_else(StoreError::stale_lease)?,
+                    None => unit.lane_ordinary(tenant, now).await?,
+                };
+                if told.lane.is_none() {
+                    ordinary.insert(tenant.clone(), lane.id);
                 }
+                let id = lane.id;
+                by_lane.entry(id).or_insert_with(|| (lane, Vec::new()));
                 id
             }
-            None => match ordinary.get(tenant) {
-                Some(id) => *id,
-                None => {
-                    let lane = unit.lane_ordinary(tenant, now).await?;
-                    let id = lane.id;
-                    ordinary.insert(tenant.clone(), id);
-                    by_lane.entry(id).or_insert_with(|| (lane, Vec::new()));
-                    id
-                }
-            },
         };
         if let Some((lane, told_here)) = by_lane.get_mut(&id) {
             if lane.tenant != *tenant {

@@ -35,12 +35,6 @@ pub(crate) struct Changes {
     woken: Woken,
 }
 
-impl Default for LaneClass {
-    fn default() -> Self {
-        Self::Ordinary
-    }
-}
-
 impl Changes {
     fn head(&mut self, place: Place<'_>, row: &Row) -> &mut HeadChange {
         &mut self.heads.entry(place.head(row)).or_insert((place.lane.kind.into(), HeadChange::default())).1
