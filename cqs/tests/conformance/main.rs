@@ -1,0 +1,41 @@
+//! The one conformance suite: every guarantee, on every twin and through the gRPC client.
+//!
+//! `each_port!` runs a scenario three times: against the memory twin, against the SQLite twin, and through a client over
+//! the in-process transport in front of the SQLite twin.
+
+mod audit;
+mod coalescing;
+mod lanes;
+mod leases;
+mod ledger;
+mod outcomes;
+mod self_enqueue;
+mod server;
+mod splits;
+mod twins;
+mod world;
+
+/// Runs `async fn scenario(world: World)` on every port.
+macro_rules! each_port {
+    ($($scenario:ident),+ $(,)?) => {
+        $(mod $scenario {
+            use crate::world::{Port, World};
+
+            #[tokio::test]
+            async fn memory() {
+                super::scenario_impl::$scenario(World::new(Port::Memory).await).await;
+            }
+
+            #[tokio::test]
+            async fn sqlite() {
+                super::scenario_impl::$scenario(World::new(Port::Sqlite).await).await;
+            }
+
+            #[tokio::test]
+            async fn grpc() {
+                super::scenario_impl::$scenario(World::new(Port::Grpc).await).await;
+            }
+        })+
+    };
+}
+pub(crate) use each_port;
