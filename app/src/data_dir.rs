@@ -24,6 +24,9 @@ use domain::ServiceName;
 /// The services that take part in one process or in a platform of several.
 pub const SERVICES: &[ServiceName] = ServiceName::ALL;
 
+/// Bytes of a mebibyte.
+pub(crate) const MIB: u64 = 1024 * 1024;
+
 /// A data directory.
 #[derive(Debug, Clone)]
 pub struct DataDir(PathBuf);
@@ -46,6 +49,19 @@ impl DataDir {
             .canonicalize()
             .with_context(|| format!("there is no data directory {}: `reshelf dev` makes one", path.display()))?;
         Ok(Self(absolute))
+    }
+
+    /// Refuses when the disk has less room than `bytes`.
+    pub fn require_space(&self, bytes: u64) -> anyhow::Result<()> {
+        let free = fs4::available_space(&self.0).with_context(|| format!("{}", self.0.display()))?;
+        anyhow::ensure!(
+            free >= bytes,
+            "the disk of {} is full: {} MiB are free, {} MiB are needed; free some space and start again",
+            self.0.display(),
+            free / MIB,
+            bytes / MIB
+        );
+        Ok(())
     }
 
     /// Its absolute path.

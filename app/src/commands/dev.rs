@@ -61,8 +61,9 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
         }
     };
     signals.await??;
-    dev.close().await?;
-    failed.map_or(Ok(()), Err)
+    let closed = dev.close().await;
+    // What failed first says more than what failed because of it.
+    failed.map_or(closed, Err)
 }
 
 fn report(progress: Progress) {

@@ -26,6 +26,9 @@ pub fn one_line(error: &anyhow::Error) -> String {
 
 /// What to do about a cause whose own text does not say it.
 fn fix(cause: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
+    if matches!(cause.downcast_ref::<db::DbError>(), Some(db::DbError::DiskFull)) {
+        return Some("free some space and start again");
+    }
     match cause.downcast_ref::<io::Error>()?.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some("free some space and start again"),
         io::ErrorKind::AddrInUse => Some("stop what listens there, or choose another address with --listen"),

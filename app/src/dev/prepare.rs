@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use super::Dev;
 use crate::{
+    data_dir::MIB,
     demo,
     records::{Record, RecordWriter},
 };
@@ -24,6 +25,9 @@ use crate::{
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// How long nothing may change before what is missing counts as failed.
 const STANDSTILL_MAX: Duration = Duration::from_mins(1);
+
+/// Room the demo tenant needs on the disk: database, its log and the pictures take some 40 MiB.
+const SPACE_MIN_BYTES: u64 = 64 * MIB;
 
 /// How far the labels are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -55,6 +59,7 @@ impl Dev {
         if self.version(&model.urn).await? >= 2 {
             return Ok(DemoState::Kept);
         }
+        self.dir().require_space(SPACE_MIN_BYTES)?;
         self.write(demo::records()?).await?;
         let progress = self.wait_until_exported(seen).await?;
         if self.shutdown().soft.is_cancelled() {
