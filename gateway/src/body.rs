@@ -45,6 +45,10 @@ fn check_media_type(headers: &HeaderMap) -> Result<(), Problem> {
 
 /// Parses a body as `T`, which must deny unknown fields.
 pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
+    // serde would take a JSON array for a struct, its values by position: fields without names.
+    if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
+        return Err(Refusal::field("body", "must be a JSON object"));
+    }
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let value: T = serde_path_to_error::deserialize(&mut json).map_err(|error| refusal(&error))?;
     json.end().map_err(|_| Refusal::field("body", "has something after the JSON object"))?;
