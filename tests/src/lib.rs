@@ -11,4 +11,14 @@
     reason = "this room is tests throughout; a broken premise ends the test that relied on it"
 )]
 
+pub mod browser;
+mod checker;
+pub mod data;
+pub mod grpc;
+pub mod pictures;
+pub mod process;
+pub mod rest;
 pub mod source;
+pub mod tables;
+pub mod topology;
+pub mod wait;

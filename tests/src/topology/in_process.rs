@@ -1,0 +1,50 @@
+//! The composition of `app` in the test's own process: no serialisation to the network, every check all the same.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use app::dev::{Dev, DevOptions};
+use daemon::{SystemClock, SystemIds};
+
+use super::Topology;
+use crate::grpc::Doors;
+
+/// A product that runs in this process.
+#[derive(Debug)]
+pub(super) struct Served(Dev);
+
+impl Served {
+    /// Drains it and closes its database.
+    pub(super) async fn stop(self) {
+        self.0.shutdown().stop().await;
+        self.0.close().await.expect("the database closes");
+    }
+}
+
+impl Topology {
+    /// Everything in this process, empty, on a port of the system's choice.
+    pub async fn in_process() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let options = DevOptions {
+            data_dir: folder.path().join("data"),
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            clock: Arc::new(SystemClock),
+            ids: Arc::new(SystemIds),
+        };
+        let dev = app::dev::start(options).await.unwrap_or_else(|error| panic!("the product starts: {error:#}"));
+        let data = dev.dir().clone();
+        Self {
+            doors: Doors {
+                platform: dev.platform_transport(),
+                triggers: dev.trigger_transport(),
+                keys: Doors::keys_in(&data.keys()),
+            },
+            base: format!("http://{}", dev.rest()),
+            issuer: data.operator_issuer().expect("the issuer's key"),
+            data,
+            programs: Vec::new(),
+            command: None,
+            served: Some(Served(dev)),
+            folder,
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! The running product in its three shapes, the same to every scenario.
+//!
+//! - [`Topology::in_process`]: the composition of `app`, in the test's own process.
+//! - [`Topology::dev`]: the program `reshelf dev` as a child process.
+//! - [`Topology::three`]: `reshelf platform`, `reshelf-worker` and `reshelf-gateway` over loopback gRPC.
+//!
+//! Each has a data directory of its own that goes when the topology does; ports are chosen by the system.
+
+mod dev;
+mod in_process;
+mod three;
+
+use std::{path::PathBuf, time::Duration};
+
+use app::data_dir::DataDir;
+use daemon::{SystemClock, identity::ServiceKey};
+use domain::{Clock as _, OperatorScope, ServiceName};
+use gateway::token::{OperatorClaims, mint};
+use proto::cqs::v1::{GetOperationRequest, Operation, OperationState, QueueCounts};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::{
+    grpc::Doors,
+    pictures::{self, Compared},
+    process::Program,
+    rest::Rest,
+    tables::{RecordKey, Tables},
+    wait::until,
+};
+
+pub use dev::{DevOptions, dev_command};
+
+/// How long the product may take to come up: the demo of 1,200 labels included, on two busy cores.
+pub const START_LIMIT: Duration = Duration::from_mins(1);
+/// How long an operation over some dozen labels may take; what the issue allows for 400.
+pub const OPERATION_LIMIT: Duration = Duration::from_secs(10);
+
+/// A running product.
+#[derive(Debug)]
+pub struct Topology {
+    /// Its data directory.
+    pub data: DataDir,
+    /// gRPC with any service's key.
+    pub doors: Doors,
+    base: String,
+    issuer: ServiceKey,
+    programs: Vec<Program>,
+    /// How `reshelf dev` was started, to start it again.
+    command: Option<DevOptions>,
+    served: Option<in_process::Served>,
+    folder: TempDir,
+}
+
+impl Topology {
+    /// The gateway as an operator with every scope on these tenants.
+    pub fn operator(&self, tenants: &[&str]) -> Rest {
+        self.operator_as(&self.claims(tenants, OperatorScope::ALL))
+    }
+
+    /// Claims of a test operator that is good for an hour.
+    pub fn claims(&self, tenants: &[&str], scopes: &[OperatorScope]) -> OperatorClaims {
+        OperatorClaims {
+            subject: "operator@test".parse().expect("a subject"),
+            scopes: scopes.to_vec(),
+            tenants: tenants.iter().map(|tenant| tenant.parse().expect("a tenant id")).collect(),
+            stores: None,
+            issued_at: SystemClock.now(),
+            lifetime_s: 3_600,
+        }
+    }
+
+    /// The gateway as that operator.
+    pub fn operator_as(&self, claims: &OperatorClaims) -> Rest {
+        let token = mint(&self.issuer, claims).expect("the local issuer signs");
+        Rest::new(&self.base, Some(&token))
+    }
+
+    /// The gateway without a token.
+    pub fn anonymous(&self) -> Rest {
+        Rest::new(&self.base, None)
+    }
+
+    /// The database, read from outside.
+    pub async fn tables(&self) -> Tables {
+        Tables::open(&self.data.database()).await
+    }
+
+    /// Where the folder driver shows a label.
+    pub fn png_of(&self, key: &RecordKey) -> PathBuf {
+        png_below(&self.data.labels(), key)
+    }
+
+    /// The log lines of all processes, parsed.
+    pub fn log_lines(&self) -> Vec<Value> {
+        self.programs
+            .iter()
+            .flat_map(|program| program.log().lines().map(str::to_owned).collect::<Vec<_>>())
+            .filter_map(|line| serde_json::from_str(&line).ok())
+            .collect()
+    }
+
+    /// The child processes.
+    pub fn programs(&mut self) -> &mut [Program] {
+        &mut self.programs
+    }
+
+    /// Ids of the child processes that run.
+    pub fn process_ids(&self) -> Vec<u32> {
+        self.programs.iter().filter_map(Program::id).collect()
+    }
+
+    /// What the child processes printed so far.
+    pub fn printed(&self) -> String {
+        self.programs.iter().map(Program::output).collect()
+    }
+
+    /// A folder for the test's own files; goes with the topology.
+    pub fn folder(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
+    /// Waits until nothing waits and nothing is leased in any queue.
+    pub async fn quiet(&self) {
+        self.quiet_within(START_LIMIT).await;
+    }
+
+    /// As [`Self::quiet`], with a limit.
+    pub async fn quiet_within(&self, limit: Duration) {
+        until("nothing waits in any queue", limit, || async {
+            match self.tables().await.rows_by_queue().await {
+                rows if rows.is_empty() => Ok(()),
+                rows => Err(format!("{rows:?}")),
+            }
+        })
+        .await;
+    }
+
+    /// Fails unless every label of a tenant (of all, when none is named) shows what its records say.
+    pub async fn assert_pictures(&self, tenant: Option<&str>) -> Compared {
+        let records = self.tables().await.records(tenant).await;
+        pictures::compare(&records, |key| self.png_of(key)).unwrap_or_else(|wrong| {
+            panic!("{} labels are wrong, among them {:#?}", wrong.len(), wrong.iter().take(5).collect::<Vec<_>>())
+        })
+    }
+
+    /// Fails unless the ledger and everything around it is exact.
+    pub async fn assert_exact(&self) {
+        let wrong = self.tables().await.check().await;
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    }
+
+    /// An operation as CQS reports it to the gateway; none when there is none.
+    pub async fn operation(&self, tenant: &str, tracking_id: &str) -> Option<Operation> {
+        let request = GetOperationRequest { tenant_id: tenant.to_owned(), tracking_id: tracking_id.to_owned() };
+        match self.doors.cqs(ServiceName::OperatorGateway).get_operation(request).await {
+            Ok(operation) => Some(operation.into_inner()),
+            Err(status) if status.code() == tonic::Code::NotFound => None,
+            Err(status) => panic!("GetOperation: {status}"),
+        }
+    }
+
+    /// Waits until an operation is no longer running.
+    pub async fn finished(&self, tenant: &str, tracking_id: &str, limit: Duration) -> Operation {
+        until(&format!("operation {tracking_id} to finish"), limit, || async {
+            let operation = self.operation(tenant, tracking_id).await.ok_or("there is none")?;
+            match operation.state() {
+                OperationState::Running | OperationState::Unspecified => Err(format!("{:?}", operation.queues)),
+                OperationState::Succeeded | OperationState::FinishedWithFailures => Ok(operation),
+            }
+        })
+        .await
+    }
+
+    /// Ends the product in order.
+    pub async fn stop(mut self) {
+        for program in &mut self.programs {
+            program.stop(START_LIMIT).await;
+        }
+        if let Some(served) = self.served.take() {
+            served.stop().await;
+        }
+    }
+}
+
+/// Where the folder driver puts a label's picture below its root.
+pub fn png_below(root: &std::path::Path, key: &RecordKey) -> PathBuf {
+    root.join(&key.tenant).join(&key.store).join(format!("{}.png", key.id))
+}
+
+/// The counts of one stage; zeros when nothing of the operation ever came there.
+pub fn stage(operation: &Operation, service: ServiceName) -> QueueCounts {
+    let found = operation.queues.iter().find(|counts| counts.queue_name == service.as_str());
+    found.cloned().unwrap_or_else(|| QueueCounts { queue_name: service.to_string(), ..QueueCounts::default() })
+}
+
+/// What a stage counts when `enqueued` labels came through it and `unchanged` of them needed nothing.
+pub fn through(service: ServiceName, enqueued: i64, unchanged: i64) -> QueueCounts {
+    QueueCounts { queue_name: service.to_string(), enqueued, done: enqueued, unchanged, ..QueueCounts::default() }
+}
+
+/// The same with the one parent that was split there.
+pub fn split_through(service: ServiceName, enqueued: i64, unchanged: i64) -> QueueCounts {
+    QueueCounts { parents_enqueued: 1, parents_done: 1, ..through(service, enqueued, unchanged) }
+}

@@ -1,0 +1,104 @@
+//! Three processes over loopback gRPC: `reshelf platform`, `reshelf-worker`, `reshelf-gateway`.
+
+use std::{
+    fs,
+    net::{SocketAddr, TcpListener},
+    path::{Path, PathBuf},
+};
+
+use app::data_dir::DataDir;
+use gateway::token::{LOCAL_AUDIENCE, LOCAL_ISSUER};
+use tokio::process::Command;
+
+use super::{START_LIMIT, Topology};
+use crate::{
+    grpc::Doors,
+    process::{Program, program},
+    rest::Rest,
+    wait::until,
+};
+
+/// Loopback ports that nobody has now. Asked for all at once, so that they differ.
+fn free_ports<const COUNT: usize>() -> [SocketAddr; COUNT] {
+    let held = [(); COUNT].map(|()| TcpListener::bind(("127.0.0.1", 0)).expect("a free port"));
+    held.map(|listener| listener.local_addr().expect("its address"))
+}
+
+fn written(folder: &Path, name: &str, text: &str) -> PathBuf {
+    let path = folder.join(name);
+    fs::write(&path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    path
+}
+
+fn command(name: &str, config: &Path) -> Command {
+    let mut command = Command::new(program(name));
+    if name == "reshelf" {
+        command.arg("platform");
+    }
+    command.arg("--config").arg(config);
+    command
+}
+
+impl Topology {
+    /// The three processes, empty, until the gateway says that it is ready and the worker's queues exist.
+    pub async fn three() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let data = DataDir::create(&folder.path().join("data")).expect("a data directory");
+        data.write_registry().expect("a registry");
+        let issuer = data.operator_issuer().expect("the issuer's key");
+        let [platform, triggers, rest] = free_ports();
+        let (registry, keys) = (data.registry(), data.keys());
+        let (registry, keys) = (registry.display(), keys.display());
+
+        let platform_config = format!(
+            "database = \"sqlite://{database}\"\nlisten = \"{platform}\"\nregistry = \"{registry}\"\nlog = \"json\"\n",
+            database = data.database().display()
+        );
+        let worker_config = format!(
+            "services = [\"ecc-image-render-service\", \"esl-image-merger\", \"hardware-exporter\"]\n\
+             platform = [\"http://{platform}\"]\nlisten = \"{triggers}\"\nregistry = \"{registry}\"\n\
+             keys = \"{keys}\"\nlog = \"json\"\n\n[exporter]\nfolder = \"{labels}\"\n",
+            labels = data.labels().display()
+        );
+        let gateway_config = format!(
+            "listen = \"{rest}\"\nservice_key = \"{keys}/operator-gateway.key\"\nplatform = [\"http://{platform}\"]\n\
+             log = \"json\"\n\n[triggers]\necc-image-render-service = [\"http://{triggers}\"]\n\n\
+             [[issuers]]\nissuer = \"{LOCAL_ISSUER}\"\naudience = \"{LOCAL_AUDIENCE}\"\nalgorithms = [\"EdDSA\"]\n\
+             keys = [{{ ed25519 = \"{key}\" }}]\n",
+            key = issuer.public().as_str()
+        );
+        let start = |name: &str, program: &str, config: &str| {
+            let path = written(folder.path(), &format!("{name}.toml"), config);
+            Program::start(name, command(program, &path), folder.path())
+        };
+        let mut programs = vec![
+            start("platform", "reshelf", &platform_config),
+            start("worker", "reshelf-worker", &worker_config),
+            start("gateway", "reshelf-gateway", &gateway_config),
+        ];
+        for (program, sign) in programs.iter_mut().zip(["listening on", "running", "listening"]) {
+            program.shows(&format!("to say {sign:?}"), START_LIMIT, |text| text.contains(sign).then_some(())).await;
+        }
+        let base = format!("http://{rest}");
+        let anonymous = Rest::new(&base, None);
+        until("the gateway to be ready", START_LIMIT, || async {
+            match anonymous.try_get("/readyz").await {
+                Some(answer) if answer.status == 200 => Ok(()),
+                Some(answer) => Err(answer.text()),
+                None => Err("no answer".to_owned()),
+            }
+        })
+        .await;
+        let door = |address: SocketAddr| daemon::channel::connect(&[format!("http://{address}")]).expect("an address");
+        Self {
+            doors: Doors { platform: door(platform), triggers: door(triggers), keys: Doors::keys_in(&data.keys()) },
+            base,
+            issuer,
+            data,
+            programs,
+            command: None,
+            served: None,
+            folder,
+        }
+    }
+}
