@@ -38,6 +38,8 @@ pub(crate) enum CallError {
     Refused(Refusal),
     /// The peer could not be reached; it did nothing.
     Down(Peer),
+    /// The peer was reached but not something it needs; it did nothing.
+    DownBehind(Peer),
     /// The peer may or may not have done it.
     NoAnswer(Peer),
     /// The peer and we do not understand each other (identity, contract): logged, ours to repair.
@@ -75,6 +77,7 @@ fn sorted(peer: Peer, status: &Status) -> CallError {
     let error = match (deliberate, refusal.code) {
         (_, ErrorCode::Unauthenticated) => CallError::Fault,
         (true, ErrorCode::DeadlineExceeded) => CallError::NoAnswer(peer),
+        (true, ErrorCode::Unavailable) => CallError::DownBehind(peer),
         (true, _) => CallError::Refused(refusal),
         (false, _) => match status.code() {
             Code::Unavailable => CallError::Down(peer),
@@ -108,6 +111,10 @@ impl CallError {
             Self::Down(peer) => {
                 Refusal::new(ErrorCode::Unavailable, format!("{peer} does not answer; nothing was done; {advice}"))
                     .into()
+            }
+            Self::DownBehind(peer) => {
+                let message = format!("{peer} cannot reach a service it needs; nothing was done; {advice}");
+                Refusal::new(ErrorCode::Unavailable, message).into()
             }
             Self::NoAnswer(peer) => {
                 let message = format!("{peer} gave no answer in time, the outcome is unknown; {advice}");

@@ -12,7 +12,7 @@ use axum::{
 };
 use domain::{ErrorCode, Refusal};
 use http::{
-    HeaderName, HeaderValue,
+    HeaderName, HeaderValue, Method,
     header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS},
 };
 use tracing::Instrument as _;
@@ -52,27 +52,50 @@ pub(crate) async fn frame(State(gateway): State<Arc<Gateway>>, request: Request,
     response
 }
 
-/// Counts and times.
+/// Counts, times and logs.
 pub(crate) async fn count(State(gateway): State<Arc<Gateway>>, request: Request, next: Next) -> Response {
     let begun = Instant::now();
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().map_or("unmatched", MatchedPath::as_str).to_owned();
     let response = next.run(request).await;
-    gateway.metering.answered(method.as_str(), &route, response.status().as_u16(), begun.elapsed());
+    let (status, took) = (response.status().as_u16(), begun.elapsed());
+    gateway.metering.answered(method.as_str(), &route, status, took);
+    if route.starts_with("/v1/") {
+        tracing::info!(route, status, took_ms = took.as_millis(), "answered");
+    }
     response
 }
 
 /// Sheds what is too much at once, and cuts what takes too long. `/healthz` always answers.
+///
+/// An action, once begun, goes on to its end and its audit row even when the client is gone: nobody shall be able to act
+/// and leave no trace by hanging up. So it runs apart from the connection.
 pub(crate) async fn bound(State(gateway): State<Arc<Gateway>>, request: Request, next: Next) -> Response {
     if request.uri().path() == "/healthz" {
         return next.run(request).await;
     }
-    let Ok(_slot) = gateway.slots.try_acquire() else {
+    let Ok(slot) = Arc::clone(&gateway.slots).try_acquire_owned() else {
         let refusal =
             Refusal::new(ErrorCode::Unavailable, "the gateway has too many requests in hand; nothing was done");
         return Problem::from(refusal).into_response();
     };
-    let Ok(response) = tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await else {
+    let is_action = request.method() == Method::POST;
+    let answer = async move {
+        let _slot = slot;
+        tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await
+    };
+    let answered = if is_action {
+        match tokio::spawn(answer.in_current_span()).await {
+            Ok(answered) => answered,
+            Err(error) => {
+                tracing::error!(%error, "an action was cut short");
+                return Problem::from(Refusal::internal()).into_response();
+            }
+        }
+    } else {
+        answer.await
+    };
+    let Ok(response) = answered else {
         let message = "no answer in time, the outcome is unknown; repeat with the same tracking_id";
         return Problem::from(Refusal::new(ErrorCode::DeadlineExceeded, message)).into_response();
     };

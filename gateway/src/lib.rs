@@ -1,6 +1,6 @@
 //! The operator gateway: REST for people and scripts, gRPC to the platform. It owns nothing.
 //!
-//! Read in this order: [`router`] (one page), `routes/` (one file per resource), `auth/` (who may do what), `problem`
+//! Read in this order: [`router()`] (one page), `routes/` (one file per resource), `auth/` (who may do what), `problem`
 //! (every refusal), `serve` (bounds that do not depend on the client).
 //!
 //! Invariants

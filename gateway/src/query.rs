@@ -71,11 +71,12 @@ impl Parameters {
                 Refusal::field("page_size", format!("must be a whole number from 1 to {PAGE_SIZE_MAX}"))
             })?,
         };
-        let token = self.0.get("page_token").cloned().unwrap_or_default();
+        let token = self.0.get("page_token").map(String::as_str).unwrap_or_default();
         if token.len() > PAGE_TOKEN_MAX_BYTES {
             return Err(wrong_token().into());
         }
-        Ok(Page { size, token })
+        let bytes = BASE64_URL_SAFE_NO_PAD.decode(token).map_err(|_| wrong_token())?;
+        Ok(Page { size, token: String::from_utf8(bytes).map_err(|_| wrong_token())? })
     }
 
     /// An optional parameter, parsed.
@@ -111,7 +112,7 @@ pub(crate) struct PageParams {
 /// The page a request asks for.
 pub(crate) struct Page {
     pub(crate) size: usize,
-    /// Of whoever made the page before: the platform's where it pages, else [`Page::over`]'s.
+    /// Of whoever made the page before, decoded: the platform's where it pages, else [`Page::over`]'s. Empty for the first.
     pub(crate) token: String,
 }
 
@@ -128,11 +129,7 @@ impl Page {
     {
         let after = match self.token.as_str() {
             "" => None,
-            token => {
-                let bytes = BASE64_URL_SAFE_NO_PAD.decode(token).map_err(|_| wrong_token())?;
-                let text = String::from_utf8(bytes).map_err(|_| wrong_token())?;
-                Some(text.parse::<K>().map_err(|_| wrong_token())?)
-            }
+            token => Some(token.parse::<K>().map_err(|_| wrong_token())?),
         };
         let mut rest = keys.skip_while(|key| after.as_ref().is_some_and(|after| *key <= after)).peekable();
         let mut page = Vec::new();
@@ -142,7 +139,7 @@ impl Page {
             page.push(key);
         }
         let next = match (rest.peek(), page.last()) {
-            (Some(_), Some(last)) => BASE64_URL_SAFE_NO_PAD.encode(last.to_string()),
+            (Some(_), Some(last)) => last.to_string(),
             _ => String::new(),
         };
         Ok((page, next))
@@ -159,6 +156,9 @@ pub(crate) struct NextPage {
 
 impl From<String> for NextPage {
     fn from(token: String) -> Self {
-        Self { next_page_token: Some(token).filter(|token| !token.is_empty()) }
+        // Whatever the list's own token is made of, it goes into a URL as it is.
+        let next_page_token =
+            Some(token).filter(|token| !token.is_empty()).map(|token| BASE64_URL_SAFE_NO_PAD.encode(token));
+        Self { next_page_token }
     }
 }

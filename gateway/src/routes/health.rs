@@ -93,7 +93,7 @@ fn answers<T>(answer: Result<T, CallError>) -> bool {
     match answer {
         Ok(_) => true,
         Err(CallError::Refused(refusal)) => refusal.code == ErrorCode::NotFound,
-        Err(CallError::Down(_) | CallError::NoAnswer(_) | CallError::Fault) => false,
+        Err(CallError::Down(_) | CallError::DownBehind(_) | CallError::NoAnswer(_) | CallError::Fault) => false,
     }
 }
 

@@ -169,7 +169,7 @@ fn unknown_model() -> Problem {
 fn failure(error: CallError) -> Failure {
     let audited_by = match &error {
         CallError::Refused(_) => AuditedBy::Service,
-        CallError::Down(_) | CallError::Fault => AuditedBy::Gateway,
+        CallError::Down(_) | CallError::DownBehind(_) | CallError::Fault => AuditedBy::Gateway,
         CallError::NoAnswer(_) => AuditedBy::Nobody,
     };
     let problem = match error {

@@ -10,7 +10,7 @@ use axum::{
     body::Bytes,
     extract::{Request, State},
 };
-use domain::{DtoType, OperatorScope, Reason, Refusal, TrackingId, Urn, limits::TOUCH_MAX};
+use domain::{DtoType, ErrorCode, OperatorScope, Reason, Refusal, TrackingId, Urn, limits::TOUCH_MAX};
 use proto::dtoflow::v1::{GetKey, TouchDtoRequest};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -223,6 +223,14 @@ fn failure(error: CallError, touched: i64) -> Failure {
         _ if touched > 0 => AuditedBy::Nobody,
         _ => AuditedBy::Gateway,
     };
+    if let CallError::Refused(refusal) = &error
+        && refusal.code == ErrorCode::PermissionDenied
+        && refusal.field == "tracking_id"
+    {
+        // An operation's id is the operation's alone; for the operator this is a conflict, not a lack of permission.
+        let conflict = Refusal::new(ErrorCode::AlreadyExists, "names an operation; a touch needs an id of its own");
+        return Failure { problem: conflict.at("tracking_id").into(), audited_by };
+    }
     let advice = if touched > 0 {
         format!("{touched} records were touched before; touching twice does no harm: repeat with the same tracking_id")
     } else {

@@ -166,6 +166,7 @@ async fn bad_paths_and_parameters_name_their_part() {
         ("/v1/operations?page_size=ten", 400, "page_size"),
         ("/v1/operations?page_size=1&page_size=2", 400, "page_size"),
         ("/v1/operations?page_token=forged", 400, "page_token"),
+        ("/v1/operations?page_token=Zm9yZ2Vk", 400, "page_token"),
         ("/v1/operations?sort=reason", 400, "sort"),
         ("/v1/tenants?page_token=%21", 400, "page_token"),
         ("/v1/audit?tenant=a%20b", 400, "tenant"),

@@ -2,7 +2,10 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use domain::{DtoType, ErrorCode, Refusal, Urn};
@@ -17,6 +20,7 @@ use proto::{
     records::v1::EccLink,
     status_from_refusal,
 };
+use tokio::sync::Semaphore;
 use tonic::{Request, Response, Status};
 
 /// Refuses whom the registry does not let call `rpc`.
@@ -45,6 +49,36 @@ impl Fault {
             Self::Status(code) => Status::new(*code, "fault"),
             Self::Refusal(refusal) => status_from_refusal(refusal),
         }
+    }
+}
+
+/// Lets a test hold calls inside a fake and let them go.
+#[derive(Clone)]
+pub(crate) struct Hold {
+    entered: Arc<AtomicUsize>,
+    release: Arc<Semaphore>,
+}
+
+impl Hold {
+    /// Holds calls until `let_go`.
+    pub(crate) fn closed() -> Self {
+        Self { entered: Arc::default(), release: Arc::new(Semaphore::new(0)) }
+    }
+
+    async fn pass(&self) {
+        self.entered.fetch_add(1, Ordering::SeqCst);
+        self.release.acquire().await.unwrap().forget();
+    }
+
+    /// Waits until that many calls came in.
+    pub(crate) async fn held(&self, calls: usize) {
+        while self.entered.load(Ordering::SeqCst) < calls {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    pub(crate) fn let_go(&self, calls: usize) {
+        self.release.add_permits(calls);
     }
 }
 
@@ -194,6 +228,7 @@ pub(crate) struct DtoState {
     pub(crate) fault: Option<Fault>,
     /// How many `TouchDto` calls may still succeed.
     pub(crate) touch_calls_left: Option<u32>,
+    pub(crate) touch_hold: Option<Hold>,
 }
 
 /// DTOflow: records and the two aliases the gateway asks for.
@@ -316,6 +351,10 @@ impl DtoFlowService for FakeDtoFlow {
         &self,
         request: Request<dtoflow::TouchDtoRequest>,
     ) -> Result<Response<dtoflow::TouchDtoResponse>, Status> {
+        let hold = self.state().touch_hold.clone();
+        if let Some(hold) = hold {
+            hold.pass().await;
+        }
         let mut state = self.open(&request, "TouchDto")?;
         if let Some(left) = &mut state.touch_calls_left {
             if *left == 0 {
@@ -353,6 +392,7 @@ pub(crate) struct TriggerState {
     pub(crate) accepted: Vec<(TriggerModelRefreshRequest, TriggerModelRefreshResponse)>,
     /// Every request that came, dry runs and refused ones included.
     pub(crate) seen: Vec<TriggerModelRefreshRequest>,
+    pub(crate) hold: Option<Hold>,
     pub(crate) fault: Option<Fault>,
 }
 
@@ -395,6 +435,10 @@ impl EccImageRenderTriggers for FakeTriggers {
         gate(&request, "ecc_image_render.v1.EccImageRenderTriggers/TriggerModelRefresh")?;
         let asked = request.into_inner();
         self.state().seen.push(asked.clone());
+        let hold = self.state().hold.clone();
+        if let Some(hold) = hold {
+            hold.pass().await;
+        }
         if let Some(fault) = self.state().fault.clone() {
             return match fault {
                 Fault::Refusal(refusal) => self.refused(&asked, &refusal),

@@ -8,7 +8,7 @@ use tokio::net::TcpListener;
 use tonic::Code;
 
 use crate::{
-    fakes::Fault,
+    fakes::{Fault, Hold},
     harness::{Answer, Changes, World},
 };
 
@@ -132,4 +132,76 @@ async fn a_peer_that_does_not_accept_the_gateway_is_our_fault_not_the_operators(
     world.cqs.state().fault = Some(Fault::Refusal(Refusal::new(ErrorCode::PermissionDenied, "may not")));
     let answer = world.get(&world.token(), "/v1/operations").await;
     assert_eq!(answer.problem(), ("INTERNAL".to_owned(), String::new()));
+}
+
+/// The clock of the runtime stands still and jumps to whatever is waited for next, so this takes no time.
+#[tokio::test(start_paused = true)]
+async fn a_silent_trigger_service_is_given_up_after_its_limit() {
+    let world = World::new();
+    world.triggers.state().hold = Some(Hold::closed());
+    let begun = tokio::time::Instant::now();
+    let answer = world.post_json(&world.token(), "/v1/triggers/model-refresh", &refresh()).await;
+    assert_eq!(answer.status, StatusCode::GATEWAY_TIMEOUT, "{}", answer.text());
+    assert_eq!(begun.elapsed().as_secs(), 10);
+    assert_eq!(world.audit_rows(), 0);
+}
+
+#[tokio::test]
+async fn too_much_at_once_is_shed_and_health_still_answers() {
+    const AT_ONCE: usize = 256;
+    let world = std::sync::Arc::new(World::new());
+    let hold = Hold::closed();
+    world.triggers.state().hold = Some(hold.clone());
+    let token = world.token();
+    let mut waiting = tokio::task::JoinSet::new();
+    for _ in 0..AT_ONCE {
+        let (world, token) = (std::sync::Arc::clone(&world), token.clone());
+        waiting.spawn(async move { world.post_json(&token, "/v1/triggers/model-refresh", &refresh()).await.status });
+    }
+    hold.held(AT_ONCE).await;
+    let shed = world.get(&token, "/v1/me").await;
+    assert_eq!(shed.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(shed.problem().0, "UNAVAILABLE");
+    assert!(shed.headers.contains_key("retry-after"));
+    assert_eq!(world.get("", "/healthz").await.status, StatusCode::OK);
+    hold.let_go(AT_ONCE);
+    let statuses = waiting.join_all().await;
+    assert_eq!(statuses.iter().filter(|status| **status == StatusCode::ACCEPTED).count(), 1);
+    assert_eq!(statuses.iter().filter(|status| **status == StatusCode::OK).count(), AT_ONCE - 1, "replayed");
+    assert_eq!(world.get(&token, "/v1/me").await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn hanging_up_does_not_leave_an_action_without_its_audit_row() {
+    let world = std::sync::Arc::new(World::new());
+    let hold = Hold::closed();
+    world.dtoflow.state().touch_hold = Some(hold.clone());
+    let record = json!({"dto_type": "eccmodel.v1", "dto_id": "t/acme/s/s1/eccmodels/M"});
+    let body = json!({"records": [record], "reason": "r", "tracking_id": "t", "dry_run": false});
+    let client = tokio::spawn({
+        let world = std::sync::Arc::clone(&world);
+        async move { world.post_json(&world.token(), "/v1/triggers/touch", &body).await }
+    });
+    hold.held(1).await;
+    client.abort();
+    assert!(client.await.is_err_and(|error| error.is_cancelled()));
+    hold.let_go(1);
+    let row = async {
+        while world.audit_rows() == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(30), row).await.unwrap();
+    assert_eq!(world.dtoflow.state().touched.len(), 1);
+    assert_eq!(world.cqs.state().audit[0].action, "touch");
+}
+
+#[tokio::test]
+async fn a_trigger_service_that_cannot_reach_the_platform_is_named() {
+    let world = World::new();
+    world.triggers.state().fault =
+        Some(Fault::Refusal(Refusal::new(ErrorCode::Unavailable, "tcp connect error: 10.0.0.7:7400")));
+    let answer = world.post_json(&world.token(), "/v1/triggers/model-refresh", &refresh()).await;
+    assert_down(&answer, "ecc-image-render-service");
+    assert!(!answer.text().contains("10.0.0.7"), "addresses are not for operators");
 }

@@ -216,3 +216,14 @@ async fn refused_touches_name_the_record_and_leave_one_row_each() {
     }
     assert!(world.dtoflow.state().touched.is_empty());
 }
+
+#[tokio::test]
+async fn a_touch_under_an_operations_id_conflicts() {
+    let world = World::new();
+    let denied = Refusal::new(ErrorCode::PermissionDenied, "belongs to an operation").at("tracking_id");
+    world.dtoflow.state().fault = Some(Fault::Refusal(denied));
+    let answer = world.post_json(&world.token(), TOUCH, &touch(TWO_TYPES, false)).await;
+    assert_eq!(answer.status, StatusCode::CONFLICT);
+    assert_eq!(answer.problem(), ("ALREADY_EXISTS".to_owned(), "tracking_id".to_owned()));
+    assert_eq!(world.audit_rows(), 1);
+}
