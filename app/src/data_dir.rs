@@ -24,6 +24,9 @@ use domain::ServiceName;
 /// The services that take part in one process or in a platform of several.
 pub const SERVICES: &[ServiceName] = ServiceName::ALL;
 
+/// What to do where there is no data directory.
+const MAKE_ONE: &str = "name one with --data-dir, or make one with `reshelf dev`";
+
 /// Bytes of a mebibyte.
 pub(crate) const MIB: u64 = 1024 * 1024;
 
@@ -38,16 +41,20 @@ impl DataDir {
         let mut builder = fs::DirBuilder::new();
         builder.recursive(true).mode(0o700);
         builder.create(path).with_context(|| format!("cannot create the data directory {name}"))?;
-        let dir = Self::open(path)?;
+        let dir = Self::absolute(path)?;
         builder.create(dir.keys()).with_context(|| format!("cannot create {}", dir.keys().display()))?;
         Ok(dir)
     }
 
-    /// A directory that exists.
+    /// A data directory that was made before.
     pub fn open(path: &Path) -> anyhow::Result<Self> {
-        let absolute = path
-            .canonicalize()
-            .with_context(|| format!("there is no data directory {}: `reshelf dev` makes one", path.display()))?;
+        let dir = Self::absolute(path)?;
+        anyhow::ensure!(dir.keys().is_dir(), "{} is no data directory; {MAKE_ONE}", path.display());
+        Ok(dir)
+    }
+
+    fn absolute(path: &Path) -> anyhow::Result<Self> {
+        let absolute = path.canonicalize().with_context(|| format!("no {}; {MAKE_ONE}", path.display()))?;
         Ok(Self(absolute))
     }
 
@@ -172,6 +179,7 @@ mod tests {
             assert_eq!(mode(&dir.keys().join(format!("{service}.key"))), 0o600);
             assert!(registry.grants(*service).is_some());
         }
+        assert!(DataDir::open(parent.path()).is_err(), "a directory without keys is none of ours");
         let key = dir.operator_issuer().unwrap();
         let again = DataDir::create(&path).unwrap();
         assert_eq!(again.operator_issuer().unwrap().public(), key.public());
