@@ -174,6 +174,27 @@ async fn a_full_disk_is_told_and_ends_when_space_is_freed() {
 }
 
 #[tokio::test]
+async fn nothing_that_sqlite_rolled_back_by_itself_is_acknowledged() {
+    // A single-row insert that meets a full disk makes SQLite end the whole transaction, savepoints and all.
+    const FILL: &str = "INSERT INTO x VALUES (randomblob(300000))";
+    let place = Place::new();
+    let options = OpenOptions { pages_max: Some(100), ..OpenOptions::new(place.file()) };
+    let db = open::open(options, std::time::Duration::MAX).await.unwrap();
+    sql(&db, "CREATE TABLE x (a)").await.unwrap();
+    let mut before = Box::pin(sql(&db, "INSERT INTO x VALUES (1)"));
+    let mut filling = Box::pin(sql(&db, FILL));
+    let mut after = Box::pin(sql(&db, "INSERT INTO x VALUES (2)"));
+    assert!(poll!(&mut before).is_pending() && poll!(&mut filling).is_pending() && poll!(&mut after).is_pending());
+    let (before, filling, after) = futures::join!(before, filling, after);
+    assert!(matches!(filling, Err(DbError::DiskFull)), "its own cause is not masked");
+    let lost = before.expect_err("went with the transaction");
+    assert!(matches!(lost, DbError::RolledBack));
+    assert_eq!(lost.code(), ErrorCode::Unavailable);
+    after.expect("begins a transaction of its own");
+    assert_eq!(count(&db).await, 1);
+}
+
+#[tokio::test]
 async fn readers_cannot_write_and_see_one_snapshot() {
     let place = Place::new();
     let db = place.open().await;

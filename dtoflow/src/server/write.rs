@@ -71,12 +71,15 @@ impl DtoFlowServer {
 
     async fn write(&self, rpc: &'static str, batch: WriteBatch) -> Result<wire::WriteManyResponse> {
         let now = self.parts.clock.now();
+        let (tenant, writer) = (batch.tenant.clone(), batch.writer);
         let done = self
             .carry_out(rpc, move |store| async move {
                 let WriteDone { results, woken } = store.record_write(batch, now).await?;
                 Ok((results, woken))
             })
             .await?;
+        let written = done.iter().filter(|result| result.status == WriteStatus::Written).count();
+        tracing::debug!(rpc, %tenant, %writer, records = done.len(), written, "records written");
         let results = done
             .into_iter()
             .map(|result| wire::WriteResult {
