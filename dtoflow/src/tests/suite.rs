@@ -2,7 +2,7 @@
 
 use domain::{AliasName, DtoType, ErrorCode, Timestamp};
 
-use super::world::{World, delete, design, image, link, link_urn, model, put, refused, studio_link};
+use super::world::{MERGER, World, delete, design, image, link, link_urn, model, put, refused, studio_link};
 use crate::model::{AliasCursor, AliasLook, ReadBatch, ReadKey, StoreListAsk, WriteResult, WriteStatus};
 
 const LINK: &str = "t/T/s/S/ecclinks/E";
@@ -206,15 +206,28 @@ pub(super) async fn tenant_scoped_records_are_found_under_their_tenant(world: &W
 }
 
 pub(super) async fn a_write_under_a_lease_takes_its_lane(world: &World) {
+    const IMAGE: &str = "t/T/s/S/ecceslimages/E";
     world.renderers_queue().await;
+    world.mergers_queue().await;
     world.operation("op-1", &["E"]).await;
     let (lease, notifications) = world.lease().await.unwrap();
-    let image = put("t/T/s/S/ecceslimages/E", image(1)).tracked("op-1");
-    assert_eq!(world.leased(&lease, vec![image]).await.unwrap(), [written(1)]);
-    let stored = world.get("t/T/s/S/ecceslimages/E").await.unwrap();
+    let operations_lane = notifications[0].lane;
+    assert_eq!(world.leased(&lease, vec![put(IMAGE, image(1)).tracked("op-1")]).await.unwrap(), [written(1)]);
+    let stored = world.get(IMAGE).await.unwrap();
     assert_eq!(stored.written_by.to_string(), "svc:ecc-image-render-service");
     assert_eq!(stored.tracking_id.unwrap().to_string(), "op-1");
     world.complete(&lease, &notifications).await;
+    let (merging, notifications) = world.lease_of(MERGER).await.expect("the picture is announced");
+    assert_eq!(notifications[0].item.target.urn().to_string(), IMAGE);
+    assert_eq!(notifications[0].lane, operations_lane, "the picture follows in the operation's lane");
+    world.complete(&merging, &notifications).await;
+
+    world.import(vec![put(LINK, link("I", "M")).tracked("load-1")]).await.unwrap();
+    let (lease, notifications) = world.lease().await.unwrap();
+    world.leased(&lease, vec![put(IMAGE, image(2)).tracked("load-1")]).await.unwrap();
+    let (_, pictures) = world.lease_of(MERGER).await.unwrap();
+    assert_eq!(pictures[0].lane, notifications[0].lane);
+    assert_ne!(pictures[0].lane, operations_lane, "an ordinary change stays among the ordinary ones");
 }
 
 pub(super) async fn a_write_under_an_ended_lease_changes_nothing(world: &World) {
@@ -223,7 +236,8 @@ pub(super) async fn a_write_under_an_ended_lease_changes_nothing(world: &World) 
     let (lease, notifications) = world.lease().await.unwrap();
     let change = || put("t/T/s/S/ecceslimages/E", image(1));
     let foreign = put("t/U/s/S/ecceslimages/E", image(1));
-    assert_eq!(refused(world.leased(&lease, vec![foreign]).await).code, ErrorCode::PermissionDenied);
+    let refusal = refused(world.leased(&lease, vec![foreign]).await);
+    assert_eq!((refusal.code, refusal.field.as_str()), (ErrorCode::PermissionDenied, "lease"));
     world.complete(&lease, &notifications).await;
     assert_eq!(refused(world.leased(&lease, vec![change()]).await).code, ErrorCode::StaleLease);
     world.import(vec![put(LINK, link("I", "N"))]).await.unwrap();

@@ -32,6 +32,7 @@ use crate::{
 };
 
 pub(super) const RENDERER: ServiceName = ServiceName::EccImageRender;
+pub(super) const MERGER: ServiceName = ServiceName::EslImageMerger;
 
 pub(super) struct World {
     pub(super) store: Arc<dyn DtoStore>,
@@ -141,29 +142,38 @@ impl World {
     /// Makes the renderer's queue: told of links, splits models.
     pub(super) async fn renderers_queue(&self) {
         let shape = ParentShape { dto_type: DtoType::EccLink, alias: Some(AliasName::ByEccModel) };
-        self.queues
-            .configure_queue(ConfigureAsk {
-                queue: queue(),
-                subscriptions: vec![DtoType::EccLink],
-                shapes: vec![shape],
-                exclusive: Exclusive::No,
-            })
-            .await
-            .unwrap();
+        self.queue(RENDERER, DtoType::EccLink, vec![shape]).await;
+    }
+
+    /// Makes the merger's queue: told of the renderer's pictures.
+    pub(super) async fn mergers_queue(&self) {
+        self.queue(MERGER, DtoType::EccEslImage, Vec::new()).await;
+    }
+
+    async fn queue(&self, service: ServiceName, told_of: DtoType, shapes: Vec<ParentShape>) {
+        let (queue, subscriptions) = (service.queue().unwrap(), vec![told_of]);
+        let ask = ConfigureAsk { queue, subscriptions, shapes, exclusive: Exclusive::No };
+        self.queues.configure_queue(ask).await.unwrap();
     }
 
     /// Leases what is next in the renderer's queue.
     pub(super) async fn lease(&self) -> Option<(LeaseRef, Vec<Notification>)> {
+        self.lease_of(RENDERER).await
+    }
+
+    /// Leases what is next in that service's queue.
+    pub(super) async fn lease_of(&self, owner: ServiceName) -> Option<(LeaseRef, Vec<Notification>)> {
+        let queue = owner.queue().unwrap();
         let ask = DequeueAsk {
-            queue: queue(),
-            owner: RENDERER,
+            queue: queue.clone(),
+            owner,
             worker_id: "w".to_owned(),
             max_items: 100,
             lease_ms: 60_000,
             tally: Arc::new(Mutex::default()),
         };
         let (lease, notifications) = self.queues.dequeue(ask, self.now()).await.unwrap().lease?;
-        Some((LeaseRef { queue: queue(), generation: lease.generation }, notifications))
+        Some((LeaseRef { queue, generation: lease.generation }, notifications))
     }
 
     pub(super) async fn complete(&self, lease: &LeaseRef, notifications: &[Notification]) {
