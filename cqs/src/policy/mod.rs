@@ -6,3 +6,6 @@ pub mod choice;
 pub(crate) mod coalesce;
 pub(crate) mod fate;
 pub(crate) mod gates;
+
+#[cfg(test)]
+mod tests;

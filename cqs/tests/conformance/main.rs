@@ -3,6 +3,13 @@
 //! `each_port!` runs a scenario three times: against the memory twin, against the SQLite twin, and through a client over
 //! the in-process transport in front of the SQLite twin.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    unreachable_pub,
+    reason = "a test fails by panicking; its scenarios are not #[test] functions themselves"
+)]
+
 mod audit;
 mod coalescing;
 mod lanes;

@@ -37,7 +37,7 @@ async fn nobody_without_an_identity_and_nobody_elses_queue() {
 async fn ranges_name_their_field() {
     let world = World::new(Port::Grpc).await;
     let mut client = world.gate().client(ServiceName::EccImageRender);
-    let changes: [(fn(&mut wire::DequeueRequest), &str); 7] = [
+    let changes: [(Change<wire::DequeueRequest>, &str); 7] = [
         (|request| request.max_items = 0, "max_items"),
         (|request| request.max_items = 2_001, "max_items"),
         (|request| request.wait_ms = -1, "wait_ms"),
@@ -57,7 +57,7 @@ async fn ranges_name_their_field() {
 #[tokio::test]
 async fn every_refused_self_enqueue_is_audited_and_enqueues_nothing() {
     let mut world = World::new(Port::Grpc).await;
-    let changes: [(fn(&mut wire::SelfEnqueueRequest), ErrorCode, &str); 9] = [
+    let changes: [(Change<wire::SelfEnqueueRequest>, ErrorCode, &str); 9] = [
         (|request| request.reason = String::new(), ErrorCode::InvalidArgument, "reason"),
         (|request| request.reason = "a\nb".to_owned(), ErrorCode::InvalidArgument, "reason"),
         (|request| request.tracking_id = String::new(), ErrorCode::InvalidArgument, "tracking_id"),
@@ -173,7 +173,7 @@ async fn appended_audit_rows_carry_the_callers_identity_and_our_time() {
     client.append_audit(wire::AppendAuditRequest { entries: vec![entry.clone()] }).await.unwrap();
     let rows = world.audit(None).await;
     assert_eq!((rows.len(), rows[0].service, rows[0].at), (1, ServiceName::OperatorGateway, START));
-    let changes: [(fn(&mut wire::AuditEntry), &str); 4] = [
+    let changes: [(Change<wire::AuditEntry>, &str); 4] = [
         (|entry| entry.action = String::new(), "entries[1].action"),
         (|entry| entry.outcome = 0, "entries[1].outcome"),
         (|entry| entry.error_code = "NOPE".to_owned(), "entries[1].error_code"),

@@ -53,7 +53,7 @@ mod scenario_impl {
         world.inject(refresh("op-1")).await.unwrap();
         let parents = world.dequeue(ECC, 10).await.unwrap();
         let mut ask = into(&parents, links(0..2));
-        ask.next_cursor = "E1".to_owned();
+        "E1".clone_into(&mut ask.next_cursor);
         assert_eq!(world.split(ask).await, Ok((2, 0, false)));
         let counts = world.progress("op-1").await.unwrap().of(ECC);
         assert_eq!((counts.parents.waiting, counts.parents.done, counts.labels.waiting), (1, 0, 2));

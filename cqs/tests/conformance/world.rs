@@ -57,6 +57,9 @@ pub struct World {
     pub wakeups: Wakeups,
 }
 
+/// Makes a good request a wrong or another one.
+pub type Change<T> = fn(&mut T);
+
 /// A lease with its rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leased {
