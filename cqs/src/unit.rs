@@ -41,17 +41,18 @@ pub(crate) trait Lanes: Send {
     fn lane_is_idle(&mut self, lane: i64) -> impl Future<Output = Result<bool>> + Send;
     /// Forgets idle split lanes opened before that time, at most `limit`.
     fn lane_prune(&mut self, before: Timestamp, limit: usize) -> impl Future<Output = Result<()>> + Send;
-    /// Makes other units of work on the same lanes of the same queues wait for this one's end. Called before any row of
-    /// them is looked at; keys are sorted, so that two units cannot wait for each other.
-    fn lane_lock(&mut self, keys: &[HeadKey]) -> impl Future<Output = Result<()>> + Send;
+    /// Makes other units of work on the same lane of the same queue wait for this one's end. Called before the lane's rows
+    /// are looked at, except for those of a head or a lease that the unit found for itself.
+    fn lane_lock(&mut self, queue: i64, lane: i64) -> impl Future<Output = Result<()>> + Send;
     /// Adds to the counts of heads, reads their SLAs again from the rows, and drops the empty ones. Every key that a step
     /// touched is here, also with a zero change.
     fn head_change(&mut self, changes: &[(HeadKey, LaneClass, HeadChange)]) -> impl Future<Output = Result<()>> + Send;
     /// Marks every head of a store in a queue as held by a lease, or as free again.
     fn head_hold(&mut self, queue: i64, store: &StoreId, held: Held) -> impl Future<Output = Result<()>> + Send;
-    /// The earliest claimable head of a class.
+    /// The earliest claimable head of a class. Where units of work run beside each other, one that another unit found is
+    /// passed over until that one's end.
     fn head_first(&mut self, queue: i64, class: LaneClass) -> impl Future<Output = Result<Option<Head>>> + Send;
-    /// The earliest claimable head of the first bulk lane whose id is larger than `after`.
+    /// The earliest claimable head of the first bulk lane whose id is larger than `after`; likewise.
     fn head_in_turn(&mut self, queue: i64, after: i64) -> impl Future<Output = Result<Option<Head>>> + Send;
 }
 
@@ -90,7 +91,7 @@ pub(crate) trait Rows: Send {
     fn row_update(&mut self, queue: i64, rows: &[Row]) -> impl Future<Output = Result<()>> + Send;
     /// Ready rows of a head in order.
     fn row_ready(&mut self, range: ReadyRange<'_>) -> impl Future<Output = Result<Vec<Row>>> + Send;
-    /// Deferred and backing-off rows whose time has come, earliest first.
+    /// Deferred and backing-off rows whose time has come, earliest first; likewise.
     fn row_due(&mut self, queue: i64, now: Timestamp, limit: usize) -> impl Future<Output = Result<Vec<Row>>> + Send;
     /// When the next deferred or backing-off row comes due.
     fn row_next_due(&mut self, queue: i64) -> impl Future<Output = Result<Option<Timestamp>>> + Send;
@@ -118,7 +119,7 @@ pub(crate) struct SplitKey {
 pub(crate) trait Leases: Send {
     /// Stores a lease and moves the ready rows to it. Gives its generation.
     fn lease_take(&mut self, lease: &Lease, rows: &[Row]) -> impl Future<Output = Result<i64>> + Send;
-    /// The lease of that generation, lapsed or not.
+    /// The lease of that generation, lapsed or not. Other units of work on the same lease wait for this one's end.
     fn lease_find(&mut self, generation: i64) -> impl Future<Output = Result<Option<Lease>>> + Send;
     /// All rows of a lease, by id.
     fn lease_rows(&mut self, generation: i64) -> impl Future<Output = Result<Vec<Row>>> + Send;
@@ -128,7 +129,7 @@ pub(crate) trait Leases: Send {
     fn lease_extend(&mut self, generation: i64, expires_at: Timestamp) -> impl Future<Output = Result<()>> + Send;
     /// Takes rows out of a lease. The lease ends with its last row; true then.
     fn lease_release(&mut self, generation: i64, ids: &[i64]) -> impl Future<Output = Result<bool>> + Send;
-    /// Leases of a queue that lapsed by `now`, earliest first.
+    /// Leases of a queue that lapsed by `now`, earliest first. One that another unit of work found is passed over.
     fn lease_lapsed(
         &mut self,
         queue: i64,

@@ -54,7 +54,7 @@ impl Lanes for MemoryUnit {
         Ok(())
     }
 
-    async fn lane_lock(&mut self, _: &[HeadKey]) -> Result<(), StoreError> {
+    async fn lane_lock(&mut self, _: i64, _: i64) -> Result<(), StoreError> {
         // The whole state is locked.
         Ok(())
     }

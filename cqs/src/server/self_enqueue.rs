@@ -1,7 +1,7 @@
 //! `SelfEnqueue`: its gates in order, and an audit row for every refusal of an authenticated caller.
 
 use daemon::identity::{Caller, caller};
-use domain::{ErrorCode, OperatorSubject, Reason, Refusal, SplitItem, TrackingId, Urn, limits};
+use domain::{OperatorSubject, Reason, Refusal, SplitItem, TrackingId, Urn, limits};
 use prost::Message as _;
 use proto::{cqs::v1 as wire, parse_field, split_item_from_wire, timestamp_from_wire, timestamp_to_wire};
 use sha2::{Digest as _, Sha256};
@@ -137,10 +137,6 @@ fn parse(caller: &Caller, request: &wire::SelfEnqueueRequest, digest: &str) -> R
         .filter(|text| none_if_empty(text))
         .map(|text| parse_field("scope", text))
         .transpose()?;
-    if sla.is_none() && request.sla_is_default {
-        return Err(Refusal::new(ErrorCode::InvalidArgument, "says that a missing sla_timestamp was computed")
-            .at("sla_is_default"));
-    }
     Ok(InjectAsk {
         service: caller.service(),
         queue,

@@ -80,7 +80,7 @@ impl Lanes for SqliteUnit<'_> {
         Ok(())
     }
 
-    async fn lane_lock(&mut self, _: &[HeadKey]) -> Result<(), StoreError> {
+    async fn lane_lock(&mut self, _: i64, _: i64) -> Result<(), StoreError> {
         // One writer runs all units of work.
         Ok(())
     }

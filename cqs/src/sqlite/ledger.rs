@@ -71,12 +71,13 @@ impl Ledger for SqliteUnit<'_> {
                 .fetch_one(&mut *self.conn)
                 .await?;
         let Some(last) = last else { return Ok(0) };
+        // NOT INDEXED: by id, so that a backlog of deltas is not read through by lane.
         sqlx::query(
             "INSERT INTO cqs_ledger (lane, queue, is_parent, enqueued, done, unchanged, failed, coalesced, cancelled,
                 waiting, leased)
              SELECT lane, queue, is_parent, sum(enqueued), sum(done), sum(unchanged), sum(failed), sum(coalesced),
                 sum(cancelled), sum(waiting), sum(leased)
-             FROM cqs_ledger_delta WHERE id <= ?1 GROUP BY lane, queue, is_parent
+             FROM cqs_ledger_delta NOT INDEXED WHERE id <= ?1 GROUP BY lane, queue, is_parent
              ON CONFLICT DO UPDATE SET enqueued = enqueued + excluded.enqueued, done = done + excluded.done,
                 unchanged = unchanged + excluded.unchanged, failed = failed + excluded.failed,
                 coalesced = coalesced + excluded.coalesced, cancelled = cancelled + excluded.cancelled,

@@ -7,7 +7,7 @@ use domain::{ErrorCode, Refusal, SplitItem, Target, TenantId, Timestamp, Trackin
 use crate::{
     StoreError,
     announce::{Announce, Announcement, Woken},
-    model::{HeadKey, Lane, RecordKey},
+    model::{Lane, RecordKey},
     policy::coalesce::Arrival,
     unit::Unit,
 };
@@ -37,7 +37,7 @@ pub(crate) async fn announce<U: Unit>(
             if told.is_empty() {
                 continue;
             }
-            unit.lane_lock(&[HeadKey { queue: queue.id, lane: lane.id, store: None }]).await?;
+            unit.lane_lock(queue.id, lane.id).await?;
             let wanted = wanted(unit, place, told).await?;
             let rows = wanted.into_iter().map(|told| row(place, told, now)).collect();
             arrive(unit, place, rows, (Arrival::Fresh, &mut changes)).await?;

@@ -47,6 +47,7 @@ pub(crate) async fn live<U: Unit>(unit: &mut U, lease: &LeaseRef, now: Timestamp
     let lease =
         found.filter(|found| found.queue == queue.id && found.expires_at > now).ok_or_else(StoreError::stale_lease)?;
     let lane = lane_of(unit, lease.lane).await?;
+    unit.lane_lock(queue.id, lane.id).await?;
     Ok(Live { queue, lane, lease })
 }
 
@@ -128,6 +129,7 @@ async fn lapse<U: Unit>(
     (changes, now): (&mut Changes, Timestamp),
 ) -> Result<(), StoreError> {
     let lane = lane_of(unit, lease.lane).await?;
+    unit.lane_lock(queue.id, lane.id).await?;
     let rows = unit.lease_rows(lease.generation).await?;
     tracing::warn!(queue = %queue.name, lease = lease.generation, worker = lease.worker_id, rows = rows.len(), "lease lapsed");
     let fated = rows.into_iter().map(|row| (row.clone(), of_lapse(&row))).collect();
