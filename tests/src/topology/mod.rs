@@ -30,6 +30,7 @@ use crate::{
 };
 
 pub use dev::{DevOptions, dev_command};
+pub use three::free_ports;
 
 /// How long the product may take to come up: the demo of 1,200 labels included, on two busy cores.
 pub const START_LIMIT: Duration = Duration::from_mins(1);

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Loopback ports that nobody has now. Asked for all at once, so that they differ.
-fn free_ports<const COUNT: usize>() -> [SocketAddr; COUNT] {
+pub fn free_ports<const COUNT: usize>() -> [SocketAddr; COUNT] {
     let held = [(); COUNT].map(|()| TcpListener::bind(("127.0.0.1", 0)).expect("a free port"));
     held.map(|listener| listener.local_addr().expect("its address"))
 }

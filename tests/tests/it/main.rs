@@ -1,7 +1,7 @@
 //! The scenarios: one module per guarantee or flow.
 //!
 //! In reading order: [`architecture`] and [`contracts`] are about the sources; [`first_hour`] is what a person meets;
-//! [`model_refresh`] is the main job, in one process and in three; the others each hold one guarantee.
+//! [`docs`] holds the documents to the product; [`model_refresh`] is the main job, in one process and in three; the others each hold one guarantee.
 #![expect(
     clippy::expect_used,
     clippy::panic,
@@ -11,6 +11,7 @@
 mod architecture;
 mod bad_input;
 mod contracts;
+mod docs;
 mod first_hour;
 mod gates;
 mod kill;

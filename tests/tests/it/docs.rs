@@ -1,0 +1,130 @@
+//! What the documents say: links lead somewhere, guarantees name tests that exist, and the guide to several processes
+//! runs as it is written.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+};
+
+use tests::{
+    process::{Program, program},
+    source::{sources, workspace_root},
+    topology::{START_LIMIT, free_ports},
+    wait::until,
+};
+use tokio::process::Command;
+
+/// Every Markdown file of the repository that we wrote.
+fn documents() -> Vec<PathBuf> {
+    let root = workspace_root();
+    let mut found = vec![root.join("README.md")];
+    let mut folders = vec![root.join("docs")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder of documents") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                found.push(path);
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let mut dead = Vec::new();
+    for document in documents() {
+        let text = fs::read_to_string(&document).expect("a document");
+        let folder = document.parent().expect("a folder");
+        for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let path = target.split('#').next().unwrap_or_default();
+            if !path.is_empty() && !path.contains("://") && !folder.join(path).exists() {
+                dead.push(format!("{}: {target}", document.display()));
+            }
+        }
+    }
+    assert!(dead.is_empty(), "{dead:#?}");
+}
+
+#[test]
+fn every_guarantee_names_tests_that_exist() {
+    let text = fs::read_to_string(workspace_root().join("docs/architecture.md")).expect("the architecture");
+    let (_, table) = text.split_once("<!-- guarantees:begin -->").expect("the guarantees");
+    let (table, _) = table.split_once("<!-- guarantees:end -->").expect("their end");
+    let sources = sources();
+    let rows = table.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| what |"));
+    let mut count = 0;
+    for row in rows {
+        let named: Vec<(&str, &str)> =
+            row.split('`').skip(1).step_by(2).filter_map(|word| word.split_once("::")).collect();
+        assert!(!named.is_empty(), "no test is named in {row}");
+        for (path, test) in named {
+            let source = sources.iter().find(|source| source.path == path);
+            let source = source.unwrap_or_else(|| panic!("no file {path}, named in {row}"));
+            assert!(source.code.contains(&format!("fn {test}(")), "no test {test} in {path}");
+        }
+        count += 1;
+    }
+    assert!(count > 30, "{count} guarantees");
+}
+
+/// The block that follows `<!-- MARKER -->` in a document.
+fn block(text: &str, marker: &str) -> String {
+    let (_, after) = text.split_once(&format!("<!-- {marker} -->")).unwrap_or_else(|| panic!("no {marker}"));
+    let code = after.split_once("```").and_then(|(_, rest)| rest.split_once('\n'));
+    let code = code.and_then(|(_, rest)| rest.split_once("\n```"));
+    code.unwrap_or_else(|| panic!("no code after {marker}")).0.to_owned()
+}
+
+/// Runs a script in `folder` as a person would, the built programs in the path.
+async fn run(script: &str, folder: &Path) -> String {
+    let programs = program("reshelf").parent().expect("a folder").to_owned();
+    let path =
+        env::join_paths(std::iter::once(programs).chain(env::split_paths(&env::var_os("PATH").unwrap_or_default())));
+    let mut command = Command::new("bash");
+    command.args(["-euo", "pipefail", "-c", script]).current_dir(folder).env("PATH", path.expect("a path"));
+    let output = command.output().await.expect("bash runs");
+    assert!(output.status.success(), "{script}\n{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_guide_to_three_processes_runs_as_written() {
+    let guide = fs::read_to_string(workspace_root().join("docs/running.md")).expect("the guide");
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let [platform, triggers, rest] = free_ports();
+    for name in ["platform.toml", "worker.toml", "gateway.toml", "example.jsonl"] {
+        let text = block(&guide, &format!("file:{name}"))
+            .replace("127.0.0.1:7400", &platform.to_string())
+            .replace("127.0.0.1:7500", &triggers.to_string())
+            .replace("127.0.0.1:8080", &rest.to_string());
+        fs::write(folder.join(name), format!("{text}\n")).expect("the file is written");
+    }
+    run(&block(&guide, "run:keys"), folder).await;
+
+    let start = |name: &str, line: &[&str]| {
+        let mut command = Command::new(program(name));
+        command.args(line).current_dir(folder);
+        Program::start(name, command, folder)
+    };
+    // In an order in which everyone finds nobody at first.
+    let mut gateway = start("reshelf-gateway", &["--config", "gateway.toml"]);
+    let mut worker = start("reshelf-worker", &["--config", "worker.toml"]);
+    let mut store = start("reshelf", &["platform", "--config", "platform.toml"]);
+    store.shows("to listen", START_LIMIT, |text| text.contains("listening on").then_some(())).await;
+    let import = format!("reshelf import example.jsonl --platform http://{platform} --key keys/record-import.key");
+    assert!(run(&import, folder).await.starts_with("6 records: 6 written"));
+    let picture = folder.join("labels/acme/lab/E1.png");
+    until("the picture", START_LIMIT, || async { picture.exists().then_some(()).ok_or("not there") }).await;
+
+    let token = run("reshelf token --key keys/operator-issuer.key --tenants acme", folder).await;
+    let operator = tests::rest::Rest::new(&format!("http://{rest}"), Some(token.trim()));
+    let label = operator.get_json("/v1/tenants/acme/stores/lab/labels/E1").await;
+    assert_eq!(label["model_id"], "plain", "{label}");
+    for program in [&mut gateway, &mut worker, &mut store] {
+        assert_eq!(program.stop(START_LIMIT).await, Some(0), "SIGTERM ends it in order");
+    }
+}
