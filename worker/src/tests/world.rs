@@ -36,6 +36,8 @@ pub(super) struct World {
     pub(super) clock: Arc<ManualClock>,
     pub(super) dir: tempfile::TempDir,
     pub(super) credentials: BTreeMap<ServiceName, ServiceCredentials>,
+    /// How workers reach the platform.
+    pub(super) worker_transport: Transport,
     platform: Transport,
     verifier: Verifier,
 }
@@ -47,6 +49,12 @@ impl Running {
     /// Asks it to stop and waits until it has.
     pub(super) async fn stop(self) {
         self.0.stop().await;
+    }
+
+    /// Ends it in the middle of whatever it does, as a kill would.
+    pub(super) async fn kill(self) {
+        self.0.hard.cancel();
+        self.stop().await;
     }
 }
 
@@ -71,7 +79,8 @@ impl World {
         let platform = serve::in_process(routes, verifier.clone());
         let credentials =
             keys.into_iter().map(|(name, key)| (name, ServiceCredentials::new(name, key, clock.clone()))).collect();
-        Self { clock, dir: tempfile::tempdir().unwrap(), credentials, platform, verifier }
+        let worker_transport = platform.clone();
+        Self { clock, dir: tempfile::tempdir().unwrap(), credentials, worker_transport, platform, verifier }
     }
 
     pub(super) fn exporter(&self) -> ExporterSettings {
@@ -81,7 +90,7 @@ impl World {
     fn parts(&self) -> WorkerParts {
         WorkerParts {
             services: vec![ServiceName::EccImageRender, ServiceName::EslImageMerger, ServiceName::HardwareExporter],
-            platform: self.platform.clone(),
+            platform: self.worker_transport.clone(),
             credentials: self.credentials.clone(),
             exporter: self.exporter(),
             pipelines: PipelineSettings { wait_ms: 200, lease_ms: LEASE_MS, ..PipelineSettings::default() },
