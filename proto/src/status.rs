@@ -47,11 +47,10 @@ pub fn refusal_from_status(status: &Status) -> Refusal {
         Code::FailedPrecondition => ErrorCode::FailedPrecondition,
         Code::ResourceExhausted | Code::OutOfRange => ErrorCode::ResourceExhausted,
         Code::Unavailable => ErrorCode::Unavailable,
-        // A cancelled call may have been carried out, so its outcome is as unknown as that of a late one.
-        Code::DeadlineExceeded | Code::Cancelled => ErrorCode::DeadlineExceeded,
-        Code::Ok | Code::Unknown | Code::Aborted | Code::Unimplemented | Code::Internal | Code::DataLoss => {
-            ErrorCode::Internal
-        }
+        // A cancelled call may have been carried out, so its outcome is as unknown as that of a late one. `Unknown` is what
+        // tonic makes of a connection that broke with a call on it; our servers never answer it.
+        Code::DeadlineExceeded | Code::Cancelled | Code::Unknown => ErrorCode::DeadlineExceeded,
+        Code::Ok | Code::Aborted | Code::Unimplemented | Code::Internal | Code::DataLoss => ErrorCode::Internal,
     });
     Refusal { code, field: text(FIELD_KEY).unwrap_or_default().to_owned(), message: status.message().to_owned() }
 }

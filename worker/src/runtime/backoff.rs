@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use domain::IdSource;
 
+use super::CallError;
+
 /// First wait, in milliseconds: a platform that restarts is often back by then.
 const FIRST_MS: u64 = 50;
 /// Longest wait, in milliseconds: an outage's end is noticed within it.
@@ -31,6 +33,24 @@ impl Backoff {
     /// Failures in a row.
     pub(crate) fn failures(&self) -> u32 {
         self.failures
+    }
+}
+
+/// Makes a call that may be repeated, again and again while the platform is away. The lease bounds how long: whoever holds
+/// one drops this when it is lost.
+pub(crate) async fn persist<T, F>(ids: &dyn IdSource, what: &str, call: impl Fn() -> F) -> Result<T, CallError>
+where
+    F: Future<Output = Result<T, CallError>>,
+{
+    let mut backoff = Backoff::default();
+    loop {
+        match call().await {
+            Err(CallError::NotNow(refusal)) => {
+                tracing::warn!(%refusal, "{what} waits for the platform");
+                tokio::time::sleep(backoff.next(ids)).await;
+            }
+            done => return done,
+        }
     }
 }
 

@@ -12,12 +12,12 @@ use tokio::{sync::watch, time::Instant};
 
 use super::{
     CallError, Context, Label, Platform, Route, Service,
-    backoff::Backoff,
+    backoff::{Backoff, persist},
     cause,
     handle::handle,
     heartbeat::Heartbeat,
     platform::{Ask, Leased},
-    split::{Split, split_many},
+    split::{Split, Splitter},
 };
 
 /// Shortest turn of the loop when nothing came: a platform that answers long-polls at once must not make it spin.
@@ -231,8 +231,12 @@ impl Runtime {
                 Route::Unknown => outcomes.push((id, unknown(&notification))),
             }
         }
-        if !splits.is_empty() {
-            self.split(lease, &splits, &mut outcomes).await?;
+        let splitter = Splitter { platform: &self.parts.platform, lease, ids: self.parts.ids.as_ref() };
+        let done = splitter.split_many(&splits).await?;
+        for ((notification, _), split) in splits.iter().zip(done) {
+            if let Split::Report(outcome) = split {
+                outcomes.push((notification.id, outcome));
+            }
         }
         let labels = Label::group(labels);
         if !labels.is_empty() {
@@ -245,77 +249,19 @@ impl Runtime {
         self.complete(lease, outcomes).await
     }
 
-    async fn split(
-        &self,
-        lease: &LeaseRef,
-        splits: &[(Notification, super::AliasQuery)],
-        outcomes: &mut Vec<(i64, Outcome)>,
-    ) -> Result<(), CallError> {
-        let mut backoff = Backoff::default();
-        loop {
-            match split_many(&self.parts.platform, lease, splits).await {
-                Ok(done) => {
-                    let empty = splits.iter().zip(done).filter(|(_, split)| *split == Split::Empty);
-                    outcomes.extend(empty.map(|((notification, _), _)| (notification.id, Outcome::Done)));
-                    return Ok(());
-                }
-                Err(CallError::Stale) => return Err(CallError::Stale),
-                // A repeated ReEnqueue is a no-op, so all of them are repeated; the heartbeat bounds how often.
-                Err(error @ CallError::NotNow(_)) => {
-                    tracing::warn!(%error, "a split waits for the platform");
-                    tokio::time::sleep(backoff.next(self.parts.ids.as_ref())).await;
-                }
-                Err(error) => {
-                    tracing::error!(%error, "a split failed");
-                    return self.split_alone(lease, splits, outcomes).await;
-                }
-            }
-        }
-    }
-
-    /// Splits one by one, so that the one that cannot be split fails alone.
-    async fn split_alone(
-        &self,
-        lease: &LeaseRef,
-        splits: &[(Notification, super::AliasQuery)],
-        outcomes: &mut Vec<(i64, Outcome)>,
-    ) -> Result<(), CallError> {
-        for split in splits {
-            let id = split.0.id;
-            match split_many(&self.parts.platform, lease, std::slice::from_ref(split)).await {
-                Ok(done) if done.contains(&Split::Empty) => outcomes.push((id, Outcome::Done)),
-                Ok(_) => {}
-                Err(CallError::Stale) => return Err(CallError::Stale),
-                Err(CallError::Never(refusal)) => outcomes.push((id, Outcome::Failed { cause: refusal.to_string() })),
-                Err(error) => outcomes.push((id, Outcome::Retry { cause: error.to_string() })),
-            }
-        }
-        Ok(())
-    }
-
     async fn complete(&self, lease: &LeaseRef, outcomes: Vec<(i64, Outcome)>) -> Result<(), CallError> {
         if outcomes.is_empty() {
             return Ok(());
         }
         let outcomes: Vec<(i64, Outcome)> =
             outcomes.into_iter().map(|(id, outcome)| (id, with_cause(outcome))).collect();
-        let mut backoff = Backoff::default();
-        loop {
-            match self.parts.platform.complete(lease, &outcomes).await {
-                Ok(dead) => {
-                    if dead > 0 {
-                        tracing::warn!(queue = %lease.queue, dead, "items went to the dead letter");
-                    }
-                    return Ok(());
-                }
-                // Repeated after an answer that was lost, it is stale: the batch was completed.
-                Err(error @ CallError::NotNow(_)) => {
-                    tracing::warn!(%error, "a batch waits to be completed");
-                    tokio::time::sleep(backoff.next(self.parts.ids.as_ref())).await;
-                }
-                Err(error) => return Err(error),
-            }
+        // Repeated after an answer that was lost it is stale, for the batch was completed.
+        let call = || self.parts.platform.complete(lease, &outcomes);
+        let dead = persist(self.parts.ids.as_ref(), "a batch to complete", call).await?;
+        if dead > 0 {
+            tracing::warn!(queue = %lease.queue, dead, "items went to the dead letter");
         }
+        Ok(())
     }
 }
 

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use domain::{DtoType, LeaseRef, Notification, QueueName, SplitItem, Target, Urn, limits::SPLIT_CHILDREN_MAX};
+use domain::{
+    DtoType, IdSource, LeaseRef, Notification, Outcome, QueueName, SplitItem, Target, Urn, limits::SPLIT_CHILDREN_MAX,
+};
 
-use super::{AliasQuery, CallError, Platform};
+use super::{AliasQuery, CallError, Platform, backoff::persist};
 
 /// `ReEnqueue` calls in flight of one batch: they share the platform's group commit.
 const CALLS_AT_ONCE: usize = 16;
@@ -18,51 +20,94 @@ pub(crate) struct Page {
 }
 
 /// What came of splitting one notification.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Split {
-    /// Nothing lies under it: the caller completes it.
-    Empty,
     /// Re-enqueued; CQS completed it or put it back at its cursor.
     ReEnqueued,
+    /// Nothing lies under it, or it cannot be split: the caller reports this.
+    Report(Outcome),
 }
 
-/// Splits every notification by one page; results in order.
-pub(crate) async fn split_many(
-    platform: &Platform,
-    lease: &LeaseRef,
-    splits: &[(Notification, AliasQuery)],
-) -> Result<Vec<Split>, CallError> {
-    let pages = pages(platform, splits).await?;
-    let mut done = Vec::with_capacity(splits.len());
-    let mut ahead = splits.iter().zip(pages);
-    loop {
-        let calls: Vec<_> = ahead
-            .by_ref()
-            .take(CALLS_AT_ONCE)
-            .map(|((notification, query), page)| re_enqueue(platform, lease, notification, query, page))
-            .collect();
-        if calls.is_empty() {
-            return Ok(done);
+/// What splitting is done with.
+#[derive(Clone, Copy)]
+pub(crate) struct Splitter<'a> {
+    pub(crate) platform: &'a Platform,
+    pub(crate) lease: &'a LeaseRef,
+    pub(crate) ids: &'a dyn IdSource,
+}
+
+impl Splitter<'_> {
+    /// Splits every notification by one page; results in order. Errors only with a lost lease. Each call is repeated by
+    /// itself while the platform is away (a repeated `ReEnqueue` is a no-op), so that progress is kept.
+    pub(crate) async fn split_many(self, splits: &[(Notification, AliasQuery)]) -> Result<Vec<Split>, CallError> {
+        let mut done = Vec::with_capacity(splits.len());
+        let mut ahead = splits.iter().zip(self.pages_or_causes(splits).await?);
+        loop {
+            let calls: Vec<_> = ahead
+                .by_ref()
+                .take(CALLS_AT_ONCE)
+                .map(|((notification, query), page)| self.split(notification, query, page))
+                .collect();
+            if calls.is_empty() {
+                return Ok(done);
+            }
+            done.extend(futures::future::try_join_all(calls).await?);
         }
-        done.extend(futures::future::try_join_all(calls).await?);
+    }
+
+    /// A page each; where one cannot be read, what is reported for it.
+    async fn pages_or_causes(
+        self,
+        splits: &[(Notification, AliasQuery)],
+    ) -> Result<Vec<Result<Page, Outcome>>, CallError> {
+        match persist(self.ids, "a look-up", || pages(self.platform, splits)).await {
+            Ok(pages) => return Ok(pages.into_iter().map(Ok).collect()),
+            Err(CallError::Stale) => return Err(CallError::Stale),
+            Err(error) => tracing::error!(%error, "a look-up for all failed; looking up one by one"),
+        }
+        let mut pages = Vec::with_capacity(splits.len());
+        for (notification, query) in splits {
+            let page = persist(self.ids, "a look-up", || alone(self.platform, query, &notification.cursor)).await;
+            pages.push(reported(page)?);
+        }
+        Ok(pages)
+    }
+
+    async fn split(
+        self,
+        notification: &Notification,
+        query: &AliasQuery,
+        page: Result<Page, Outcome>,
+    ) -> Result<Split, CallError> {
+        let page = match page {
+            Ok(page) => page,
+            Err(outcome) => return Ok(Split::Report(outcome)),
+        };
+        let queue = &self.lease.queue;
+        if page.children.is_empty() && page.next_cursor.is_empty() && notification.cursor.is_empty() {
+            log(queue, notification, query, (0, 0), "nothing found");
+            return Ok(Split::Report(Outcome::Done));
+        }
+        let call = || self.platform.re_enqueue(self.lease, notification.id, &page.children, &page.next_cursor);
+        match reported(persist(self.ids, "a split", call).await)? {
+            Err(outcome) => Ok(Split::Report(outcome)),
+            Ok(response) => {
+                let state = if page.next_cursor.is_empty() { "split" } else { "split, more to come" };
+                log(queue, notification, query, (response.items_enqueued, response.items_coalesced), state);
+                Ok(Split::ReEnqueued)
+            }
+        }
     }
 }
 
-async fn re_enqueue(
-    platform: &Platform,
-    lease: &LeaseRef,
-    notification: &Notification,
-    query: &AliasQuery,
-    page: Page,
-) -> Result<Split, CallError> {
-    if page.children.is_empty() && page.next_cursor.is_empty() && notification.cursor.is_empty() {
-        log(&lease.queue, notification, query, (0, 0), "nothing found");
-        return Ok(Split::Empty);
+/// What is reported where a call fails for good; only a lost lease stays an error.
+fn reported<T>(result: Result<T, CallError>) -> Result<Result<T, Outcome>, CallError> {
+    match result {
+        Ok(done) => Ok(Ok(done)),
+        Err(CallError::Stale) => Err(CallError::Stale),
+        Err(CallError::Never(refusal)) => Ok(Err(Outcome::Failed { cause: refusal.to_string() })),
+        Err(error) => Ok(Err(Outcome::Retry { cause: error.to_string() })),
     }
-    let response = platform.re_enqueue(lease, notification.id, &page.children, &page.next_cursor).await?;
-    let state = if page.next_cursor.is_empty() { "split" } else { "split, more to come" };
-    log(&lease.queue, notification, query, (response.items_enqueued, response.items_coalesced), state);
-    Ok(Split::ReEnqueued)
 }
 
 fn log(

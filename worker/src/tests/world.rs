@@ -29,13 +29,15 @@ use crate::{
 
 /// Longest wait for anything here, in real time.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The lease of these workers, in milliseconds.
+/// The lease of workers here unless a test says otherwise, in milliseconds.
 pub(super) const LEASE_MS: i32 = 30_000;
 
 pub(super) struct World {
     pub(super) clock: Arc<ManualClock>,
     pub(super) dir: tempfile::TempDir,
     pub(super) credentials: BTreeMap<ServiceName, ServiceCredentials>,
+    /// The lease of its workers, in milliseconds.
+    pub(super) lease_ms: i32,
     /// How workers reach the platform.
     pub(super) worker_transport: Transport,
     platform: Transport,
@@ -80,7 +82,15 @@ impl World {
         let credentials =
             keys.into_iter().map(|(name, key)| (name, ServiceCredentials::new(name, key, clock.clone()))).collect();
         let worker_transport = platform.clone();
-        Self { clock, dir: tempfile::tempdir().unwrap(), credentials, worker_transport, platform, verifier }
+        Self {
+            clock,
+            dir: tempfile::tempdir().unwrap(),
+            credentials,
+            lease_ms: LEASE_MS,
+            worker_transport,
+            platform,
+            verifier,
+        }
     }
 
     pub(super) fn exporter(&self) -> ExporterSettings {
@@ -93,7 +103,7 @@ impl World {
             platform: self.worker_transport.clone(),
             credentials: self.credentials.clone(),
             exporter: self.exporter(),
-            pipelines: PipelineSettings { wait_ms: 200, lease_ms: LEASE_MS, ..PipelineSettings::default() },
+            pipelines: PipelineSettings { wait_ms: 200, lease_ms: self.lease_ms, ..PipelineSettings::default() },
             clock: self.clock.clone(),
             ids: Arc::new(SeededIds::new(2)),
             shutdown: Shutdown::default(),
@@ -260,8 +270,18 @@ impl World {
 
     /// Triggers a refresh and waits until its operation is finished.
     pub(super) async fn refreshed(&self, model: &str, tracking_id: &str) -> Operation {
-        let request = Self::refresh(model, tracking_id);
-        self.triggers(ServiceName::OperatorGateway).trigger_model_refresh(request).await.unwrap();
+        // An unknown outcome is met as an operator is told to: by the same request again.
+        eventually("the trigger is accepted", async || {
+            let request = Self::refresh(model, tracking_id);
+            match self.triggers(ServiceName::OperatorGateway).trigger_model_refresh(request).await {
+                Ok(_) => true,
+                Err(status) => {
+                    assert_eq!(status.code(), tonic::Code::DeadlineExceeded, "{status}");
+                    false
+                }
+            }
+        })
+        .await;
         self.finished(tracking_id).await
     }
 
