@@ -10,7 +10,13 @@ mod prepare;
 
 pub use prepare::{DemoState, Progress};
 
-use std::{collections::BTreeMap, fmt, net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    net::SocketAddr,
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+};
 
 use anyhow::Context as _;
 use daemon::{
@@ -68,7 +74,11 @@ pub struct Dev {
     credentials: BTreeMap<ServiceName, ServiceCredentials>,
     worker: WorkerHandle,
     shutdown: Shutdown,
+    ended: Ended,
 }
+
+/// Why a server ended by itself, if one did.
+type Ended = Arc<OnceLock<String>>;
 
 /// Starts everything. What can be refused (a lock, a port) is refused before anything is written.
 pub async fn start(options: DevOptions) -> anyhow::Result<Dev> {
@@ -116,9 +126,10 @@ pub async fn start(options: DevOptions) -> anyhow::Result<Dev> {
         clock: Arc::clone(&clock),
         ids,
     });
-    spawn(&shutdown, "REST", gateway::serve(rest_listener, router, shutdown.clone()));
+    let ended = Ended::default();
+    spawn(&shutdown, &ended, "REST", gateway::serve(rest_listener, router, shutdown.clone()));
     let serving = daemon::serve::grpc(grpc_listener, routes, platform.verifier(), shutdown.soft.clone());
-    spawn(&shutdown, "gRPC", serving);
+    spawn(&shutdown, &ended, "gRPC", serving);
 
     let claims = OperatorClaims {
         subject: "dev@localhost".parse()?,
@@ -130,7 +141,7 @@ pub async fn start(options: DevOptions) -> anyhow::Result<Dev> {
     };
     write_private(&dir.operator_token(), &gateway::token::mint(&issuer, &claims)?)?;
     write_private(&dir.platform_address(), &format!("http://{grpc}\n"))?;
-    Ok(Dev { dir, rest, grpc, platform, triggers, database, credentials, worker, shutdown })
+    Ok(Dev { dir, rest, grpc, platform, triggers, database, credentials, worker, shutdown, ended })
 }
 
 async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
@@ -140,13 +151,15 @@ async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
 /// Runs a server until the shutdown; a server that ends by itself takes the process down rather than leave half of it.
 fn spawn<E: fmt::Display + Send>(
     shutdown: &Shutdown,
+    ended: &Ended,
     server: &'static str,
     serving: impl Future<Output = Result<(), E>> + Send + 'static,
 ) {
-    let soft = shutdown.soft.clone();
+    let (soft, ended) = (shutdown.soft.clone(), Arc::clone(ended));
     shutdown.tasks.spawn(async move {
         if let Err(error) = serving.await {
-            tracing::error!(%error, server, "the server ended");
+            // Only the first is told: the others ended because of it.
+            let _ = ended.set(format!("the {server} server ended: {error}"));
         }
         soft.cancel();
     });
@@ -188,13 +201,18 @@ impl Dev {
         self.credentials.get(&service).map(|credentials| credentials.attach(self.platform.transport()))
     }
 
-    /// Closes the database after a drain that [`Shutdown::run`] or [`Shutdown::stop`] has waited for.
+    /// Closes the database after a drain that [`Shutdown::run`] or [`Shutdown::stop`] has waited for. An error also when a
+    /// server ended by itself.
     pub async fn close(self) -> anyhow::Result<()> {
         drop(self.worker);
         // A left-over address would lead an import to whoever has the port by then.
         if let Err(error) = std::fs::remove_file(self.dir.platform_address()) {
             tracing::debug!(%error, "platform.addr not removed");
         }
-        self.database.close().await.context("closing the database")
+        self.database.close().await.context("closing the database")?;
+        match self.ended.get() {
+            Some(why) => anyhow::bail!("{why}"),
+            None => Ok(()),
+        }
     }
 }
