@@ -3,6 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use app::data_dir::DataDir;
@@ -12,6 +13,7 @@ use super::{START_LIMIT, Topology};
 use crate::{
     grpc::Doors,
     process::{Program, program},
+    wait::moment,
 };
 
 /// How `reshelf dev` is started.
@@ -21,11 +23,13 @@ pub struct DevOptions {
     pub demo: bool,
     /// Where the REST API listens.
     pub listen: String,
+    /// Whether the first start is killed while the demo tenant is being loaded, and a second one goes on.
+    pub first_start_killed: bool,
 }
 
 impl Default for DevOptions {
     fn default() -> Self {
-        Self { demo: true, listen: "127.0.0.1:0".to_owned() }
+        Self { demo: true, listen: "127.0.0.1:0".to_owned(), first_start_killed: false }
     }
 }
 
@@ -53,6 +57,12 @@ impl Topology {
     pub async fn dev(options: DevOptions) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join(".reshelf");
+        if options.first_start_killed {
+            let mut program = Program::start("dev-killed", dev_command(&path, &options), folder.path());
+            let loading = |text: &str| text.contains("notifications to go").then_some(());
+            program.shows("to report that it loads the demo tenant", START_LIMIT, loading).await;
+            program.kill().await;
+        }
         let (program, base) = start(&path, folder.path(), &options).await;
         let data = DataDir::open(&path).expect("dev made its data directory");
         let platform = platform_of(&data);
@@ -78,6 +88,19 @@ impl Topology {
         self.programs = vec![program];
         self.base = base;
         self.doors.platform = platform_of(&self.data);
+    }
+}
+
+impl Topology {
+    /// Starts `reshelf dev` again over its data and kills it after that time, wherever it then is.
+    pub async fn restart_cut_short(&mut self, after: Duration) {
+        let options = self.command.clone().expect("only `reshelf dev` is started again");
+        for program in &mut self.programs {
+            program.kill().await;
+        }
+        let mut program = Program::start("dev-cut-short", dev_command(self.data.path(), &options), self.folder.path());
+        moment(after).await;
+        program.kill().await;
     }
 }
 

@@ -173,6 +173,19 @@ impl Topology {
         .await
     }
 
+    /// As [`Self::finished`], and fails as soon as the tables are not exact at any instant it looks.
+    pub async fn finished_exactly(&self, tenant: &str, tracking_id: &str, limit: Duration) -> Operation {
+        until(&format!("operation {tracking_id} to finish"), limit, || async {
+            self.assert_exact().await;
+            let operation = self.operation(tenant, tracking_id).await.ok_or("there is none")?;
+            match operation.state() {
+                OperationState::Running | OperationState::Unspecified => Err(format!("{:?}", operation.queues)),
+                OperationState::Succeeded | OperationState::FinishedWithFailures => Ok(operation),
+            }
+        })
+        .await
+    }
+
     /// Ends the product in order.
     pub async fn stop(mut self) {
         for program in &mut self.programs {

@@ -161,7 +161,6 @@ async fn bad_requests_are_refused_by_field_and_audited_once() {
     for case in refresh_cases(&refresh(&shelf, "alpha", "bad-2", true)) {
         refuse(&topology, &operator, MODEL_REFRESH, case).await;
     }
-    topology.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -180,7 +179,6 @@ async fn another_tenants_model_and_an_unknown_one_give_the_same_answer() {
         assert_eq!(foreign.status, 404, "{path}");
         assert_eq!((foreign.status, foreign.text()), (unknown.status, unknown.text()), "{path}");
     }
-    topology.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -214,7 +212,6 @@ async fn tokens_decide_before_bodies_do() {
     let answer = reqwest_text(good.base(), good.token().expect("a token"), &body).await;
     assert_eq!(answer, 415);
     assert!(topology.operation(TENANT, "token-1").await.is_none());
-    topology.stop().await;
 }
 
 async fn reqwest_text(base: &str, token: &str, body: &Value) -> u16 {
@@ -251,7 +248,6 @@ async fn a_model_that_cannot_be_parsed_fails_its_labels_and_no_others() {
     let compared = topology.assert_pictures(Some(TENANT)).await;
     assert_eq!((compared.equal, compared.unrenderable), (5, 5));
     topology.assert_exact().await;
-    topology.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -281,5 +277,4 @@ async fn bytes_that_are_not_their_record_are_refused() {
         assert_eq!(topology.tables().await.records(None).await, before, "{name}: nothing is written");
         assert_eq!(topology.tables().await.notifications_ever().await, notifications, "{name}: nothing is announced");
     }
-    topology.stop().await;
 }

@@ -1,7 +1,7 @@
 //! The contracts: what the decision record fixed stays, every trigger can be traced and tried dry, everything is
 //! documented.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fs};
 
 use prost::Message as _;
 use prost_types::{
@@ -9,6 +9,8 @@ use prost_types::{
     ServiceDescriptorProto,
     field_descriptor_proto::{Label, Type},
 };
+use serde_json::Value;
+use tests::source::workspace_root;
 
 /// The first number an addition to a message of the decision record may have.
 const FIRST_ADDITION: i32 = 16;
@@ -238,4 +240,61 @@ fn undocumented_rpcs(
         .filter(|(_, member)| comments.missing(&[FILE_SERVICE, index, MEMBERS, *member]))
         .map(|(method, _)| format!("{}.{}/{}", file.package(), service.name(), method.name()))
         .collect()
+}
+
+/// The committed document of the REST API.
+fn openapi() -> Value {
+    let text = fs::read_to_string(workspace_root().join("openapi/openapi.json")).expect("openapi/openapi.json");
+    serde_json::from_str(&text).expect("openapi/openapi.json is JSON")
+}
+
+/// Every name an operator writes or reads: path segments, parameters, properties.
+fn operator_names(value: &Value, names: &mut Vec<String>) {
+    match value {
+        Value::Object(object) => {
+            for (key, inner) in object {
+                match (key.as_str(), inner) {
+                    ("paths", Value::Object(paths)) => {
+                        names.extend(paths.keys().flat_map(|path| path.split('/').map(str::to_owned)));
+                    }
+                    ("properties", Value::Object(properties)) => names.extend(properties.keys().cloned()),
+                    ("parameters", Value::Array(parameters)) => {
+                        names.extend(parameters.iter().filter_map(|one| one["name"].as_str()).map(str::to_owned));
+                    }
+                    _ => {}
+                }
+                operator_names(inner, names);
+            }
+        }
+        Value::Array(list) => list.iter().for_each(|inner| operator_names(inner, names)),
+        _ => {}
+    }
+}
+
+#[test]
+fn no_operator_path_or_field_names_a_queue_or_a_notification() {
+    let mut names = Vec::new();
+    operator_names(&openapi(), &mut names);
+    assert!(names.iter().any(|name| name == "model-refresh") && names.iter().any(|name| name == "tracking_id"));
+    let inner = |name: &&String| {
+        let words = name.to_ascii_lowercase();
+        // "items_enqueued" is the decision record's word for a count and names no queue.
+        words
+            .split(|c: char| !c.is_ascii_alphanumeric())
+            .any(|word| ["queue", "queues", "notification", "notifications"].contains(&word))
+    };
+    let wrong: Vec<&String> = names.iter().filter(inner).collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
+}
+
+#[test]
+fn every_example_of_a_trigger_is_a_dry_run() {
+    let document = openapi();
+    let paths = document["paths"].as_object().expect("paths");
+    let triggers: Vec<_> = paths.iter().filter(|(path, _)| path.starts_with("/v1/triggers/")).collect();
+    assert!(triggers.len() >= 2, "model-refresh and touch at least");
+    for (path, methods) in triggers {
+        let content = &methods["post"]["requestBody"]["content"]["application/json"];
+        assert_eq!(content["example"]["dry_run"], true, "{path}: {content}");
+    }
 }

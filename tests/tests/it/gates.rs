@@ -7,11 +7,16 @@ use domain::{Clock as _, DtoType, ServiceName};
 use proto::{
     cqs::v1::{ReEnqueueRequest, SelfEnqueueRequest, SplitItem, split_item},
     cqs_client,
-    dtoflow::v1::{GetManyRequest, TouchDtoRequest},
+    dtoflow::v1::{GetManyRequest, PutManyRequest, TouchDtoRequest},
     dtoflow_client,
     ecc_image_render::v1::TriggerModelRefreshRequest,
 };
-use tests::{data::Shelf, grpc::refusal, topology::Topology, wait::throughout};
+use tests::{
+    data::Shelf,
+    grpc::refusal,
+    topology::{OPERATION_LIMIT, Topology},
+    wait::throughout,
+};
 use tonic::{Request, metadata::MetadataValue};
 
 const ECC: ServiceName = ServiceName::EccImageRender;
@@ -135,7 +140,6 @@ async fn refusals_of_self_enqueue_enqueue_nothing_and_are_audited_once() {
         }
     }
     topology.assert_exact().await;
-    topology.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -156,7 +160,34 @@ async fn a_fair_self_enqueue_is_due_now_and_enqueues_one() {
     let again = topology.doors.cqs(ECC).self_enqueue(fair("fair-1")).await.expect("the same again").into_inner();
     assert!(again.replayed);
     assert_eq!((again.items_enqueued, again.sla_timestamp), (1, answer.sla_timestamp));
-    topology.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_writes_or_touches_under_an_operations_tracking_id() {
+    let topology = Topology::in_process().await;
+    let shelf = Shelf::write(&topology.doors, TENANT, &[("alpha", 2)]).await;
+    topology.quiet().await;
+    topology.doors.cqs(ECC).self_enqueue(fair("owned-1")).await.expect("accepted");
+    topology.finished(TENANT, "owned-1", OPERATION_LIMIT).await;
+    let before = (footprint(&topology).await, topology.tables().await.records(None).await);
+
+    let mut put = shelf.item("alpha-0000", "7.77");
+    put.tracking_id = "owned-1".to_owned();
+    let request = PutManyRequest { items: vec![put], lease: None };
+    let refused = refusal(topology.doors.dtoflow(ServiceName::RecordImport).put_many(request).await);
+    assert!(refused.ends_with("tracking_id"), "{refused}");
+    let touch = TouchDtoRequest {
+        dto_type: DtoType::StoreItemValues.to_string(),
+        dto_id: vec![shelf.urn(DtoType::StoreItemValues, "alpha-0000")],
+        reason: "look".to_owned(),
+        tracking_id: "owned-1".to_owned(),
+        ..TouchDtoRequest::default()
+    };
+    let refused = refusal(topology.doors.dtoflow(ServiceName::OperatorGateway).touch_dto(touch).await);
+    assert!(refused.ends_with("tracking_id"), "{refused}");
+    let after = (footprint(&topology).await, topology.tables().await.records(None).await);
+    assert_eq!(before, after, "nothing is written, nothing is announced");
+    topology.assert_exact().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -184,14 +215,12 @@ async fn only_the_gateway_may_call_a_trigger() {
         assert_eq!((entry.outcome.as_str(), entry.error_code.as_str()), ("refused", "PERMISSION_DENIED"), "{entry:#?}");
         assert!(format!("{entry:?}").contains(&format!("svc:{service}")), "the entry names the caller: {entry:#?}");
     }
-    topology.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn operator_tokens_and_no_tokens_are_unauthenticated_in_one_process() {
     let topology = Topology::in_process().await;
     strangers_are_unauthenticated(&topology).await;
-    topology.stop().await;
 }
 
 /// No token, an operator's token, a token of a key nobody registered: nobody, at every door.
@@ -271,5 +300,4 @@ async fn nothing_but_self_enqueue_and_a_leased_split_makes_a_parent() {
         }
     })
     .await;
-    topology.stop().await;
 }

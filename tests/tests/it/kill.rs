@@ -23,6 +23,9 @@ const TENANT: &str = "acme";
 /// Latest moment of a kill after the refreshes are asked for, in milliseconds: about how long the three take.
 const LATEST_MS: u64 = 2_500;
 
+/// Latest moment of a kill after a start, in milliseconds: about how long it takes to answer.
+const LATEST_IN_START_MS: u64 = 600;
+
 fn number(variable: &str, default: u64) -> u64 {
     env::var(variable).map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{variable} is a number")))
 }
@@ -40,6 +43,7 @@ async fn killed_at_random_nothing_is_lost() {
     topology.quiet().await;
 
     let mut tracking_ids = Vec::new();
+    let mut under_way = 0;
     for round in 1..=rounds {
         let version = u32::try_from(round).expect("few rounds") + 1;
         for shelf in &shelves {
@@ -48,11 +52,19 @@ async fn killed_at_random_nothing_is_lost() {
         let new: Vec<(String, String)> =
             STORES.iter().map(|store| ((*store).to_owned(), format!("kill-{round}-{store}"))).collect();
         let after = Duration::from_millis(random.below(LATEST_MS));
-        println!("seed {seed}, round {round}: killed after {after:?}");
         tokio::join!(ask(&topology, &new), async {
             moment(after).await;
             kill(&topology).await;
         });
+        let left = topology.tables().await.rows_by_queue().await;
+        println!("seed {seed}, round {round}: killed after {after:?} with {left:?} to do");
+        under_way += u64::from(!left.is_empty());
+        topology.assert_exact().await;
+        // Every other time also in the middle of the start that follows.
+        if round % 2 == 0 {
+            topology.restart_cut_short(Duration::from_millis(random.below(LATEST_IN_START_MS))).await;
+            topology.assert_exact().await;
+        }
         topology.restart().await;
         // Whoever had no answer asks again under the same id: done once, whatever the kill cut off.
         for (store, tracking_id) in &new {
@@ -66,6 +78,7 @@ async fn killed_at_random_nothing_is_lost() {
         tracking_ids.extend(new.into_iter().map(|(_, tracking_id)| tracking_id));
     }
 
+    assert!(under_way * 2 >= rounds, "at most {under_way} of {rounds} kills hit work: the test proves too little");
     topology.quiet().await;
     for tracking_id in &tracking_ids {
         let operation = topology.finished(TENANT, tracking_id, START_LIMIT).await;

@@ -66,7 +66,7 @@ pub(crate) async fn main_job(topology: &Topology, tenant: &str) {
     assert_eq!(answer.header("location"), Some(path.as_str()));
     assert_eq!(body["operation"], path.as_str(), "{body}");
     assert_eq!(body["labels"], dry["labels"], "the run counts what the dry run counted: {body}");
-    let operation = topology.finished(tenant, "refresh-1", OPERATION_LIMIT).await;
+    let operation = topology.finished_exactly(tenant, "refresh-1", OPERATION_LIMIT).await;
     assert_eq!(operation.state(), OperationState::Succeeded);
     assert!(operation.expansion_complete);
     assert_eq!(operation.items_enqueued, 1);
@@ -86,7 +86,7 @@ pub(crate) async fn main_job(topology: &Topology, tenant: &str) {
     // Pasted again under a new id: as many labels, all unchanged, nothing exported.
     let again = operator.post(MODEL_REFRESH, &refresh(&shelf, "alpha", "refresh-2", false)).await.json(202);
     assert_eq!(again["labels"], dry["labels"]);
-    let operation = topology.finished(tenant, "refresh-2", OPERATION_LIMIT).await;
+    let operation = topology.finished_exactly(tenant, "refresh-2", OPERATION_LIMIT).await;
     assert_eq!(operation.state(), OperationState::Succeeded);
     assert_eq!(stage(&operation, ecc), split_through(ecc, 25, 25));
     for service in [ServiceName::EslImageMerger, ServiceName::HardwareExporter] {
@@ -105,6 +105,8 @@ async fn rest_reports_the_same(topology: &Topology, shelf: &Shelf, tracking_id: 
     let operation = operator.get_json(&format!("/v1/tenants/{tenant}/operations/{tracking_id}")).await;
     assert_eq!(operation["state"], "SUCCEEDED", "{operation}");
     assert_eq!(operation["tracking_id"], tracking_id);
+    let summary = json!({"labels": 25, "rendered": 25, "unchanged": 0, "exported": 25, "failed": 0});
+    assert_eq!(operation["summary"], summary, "{operation}");
     let list = operator.get_json("/v1/operations").await;
     assert!(list.to_string().contains(tracking_id), "{list}");
     let label = shelf.labels["alpha"].first().expect("a label");
@@ -144,6 +146,7 @@ async fn main_job_in_one_process() {
 async fn main_job_as_three_processes() {
     let topology = Topology::three().await;
     main_job(&topology, "acme").await;
+    crate::gates::strangers_are_unauthenticated(&topology).await;
     topology.stop().await;
 }
 

@@ -71,7 +71,6 @@ async fn the_page_authorises_and_executes_the_trigger() {
     assert_eq!(answer["operation"], format!("/v1/tenants/{tenant}/operations/{tracking_id}"), "{answer}");
     topology.finished(&tenant, &tracking_id, OPERATION_LIMIT).await;
     browser.close().await;
-    topology.stop().await;
 }
 
 /// Waits until the page shows an answer of that status, and reads its body.

@@ -65,7 +65,6 @@ async fn touching_a_model_bumps_it_and_renders_nothing() {
     assert_eq!(entries.iter().filter(|entry| entry.outcome == "accepted").count(), 1, "{entries:#?}");
     assert!(topology.operation(TENANT, "touch-1").await.is_none(), "a touch is no operation");
     topology.assert_exact().await;
-    topology.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -87,5 +86,4 @@ async fn touching_an_item_renders_its_label_unchanged_and_stops_there() {
     // The item's notification, and its one link's: rendered, unchanged, so neither merger nor exporter hear of it.
     assert_eq!(topology.tables().await.notifications_ever().await - notifications, 2);
     topology.assert_exact().await;
-    topology.stop().await;
 }

@@ -98,5 +98,4 @@ async fn injected_and_re_enqueued_parents_are_equal_apart_from_id() {
         |notification: &DtoChangeNotification| DtoChangeNotification { id: 0, ..notification.clone() }.encode_to_vec();
     assert_eq!(apart_from_id(&injected), apart_from_id(&re_enqueued), "{injected:#?}\n{re_enqueued:#?}");
     assert_eq!(injected.tracking_id, "wire-1");
-    topology.stop().await;
 }
