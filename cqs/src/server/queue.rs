@@ -1,12 +1,13 @@
 //! The queue's own RPCs: configure, dequeue, complete, extend, split.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use domain::{LeaseRef, QueueName, Refusal, limits};
+use domain::{ErrorCode, LeaseRef, Outcome, QueueName, Refusal, Timestamp, limits};
 use proto::{
     cqs::v1 as wire, lease_from_wire, notification_to_wire, outcome_from_wire, parse_field, shape_from_wire,
     split_item_from_wire, timestamp_from_wire, timestamp_to_wire,
 };
+use tokio::sync::oneshot;
 use tonic::Request;
 
 use super::{CqsServer, allowed, count_in, in_range, plain_text};
@@ -100,8 +101,7 @@ impl CqsServer {
             let mut rung = std::pin::pin!(bell.notified());
             rung.as_mut().enable();
             let now = self.parts.clock.now();
-            let found = self.store.dequeue(ask.clone(), now).await?;
-            self.parts.wakeups.wake(&found.woken);
+            let found = self.look(ask.clone(), now).await?;
             let left = end.saturating_duration_since(tokio::time::Instant::now());
             if found.lease.is_some() || left.is_zero() || self.parts.wakeups.is_closed() {
                 return Ok(found);
@@ -117,6 +117,32 @@ impl CqsServer {
                 () = tokio::time::sleep(pause) => {}
             }
         }
+    }
+
+    /// One look. It ends even when its caller goes away meanwhile; then what it leased goes back at once, instead of
+    /// lapsing later as if a worker had died over it.
+    async fn look(&self, ask: DequeueAsk, now: Timestamp) -> Result<Dequeued, StoreError> {
+        let (answer, answered) = oneshot::channel();
+        let (store, wakeups) = (Arc::clone(&self.store), self.parts.wakeups.clone());
+        tokio::spawn(async move {
+            let queue = ask.queue.clone();
+            let found = store.dequeue(ask, now).await;
+            if let Ok(found) = &found {
+                wakeups.wake(&found.woken);
+            }
+            if let Err(Ok(Dequeued { lease: Some((lease, rows)), .. })) = answer.send(found) {
+                let cause = "nobody waited for the lease any more".to_owned();
+                let back = Outcome::Defer { until: now, cause };
+                let lease = LeaseRef { queue, generation: lease.generation };
+                let outcomes = rows.into_iter().map(|row| (row.id, back.clone())).collect();
+                match store.complete(CompleteAsk { lease, outcomes, jitter: 0 }, now).await {
+                    Ok(done) => wakeups.wake(&done.woken),
+                    Err(error) => tracing::warn!(%error, "a lease nobody waited for was not given back; it will lapse"),
+                }
+            }
+        });
+        // The task answers unless the runtime is going down.
+        answered.await.unwrap_or_else(|_| Err(Refusal::new(ErrorCode::Unavailable, "the service is stopping").into()))
     }
 
     pub(super) async fn complete(

@@ -219,6 +219,46 @@ async fn a_waiting_dequeue_sees_what_comes_due_and_ends_when_closed() {
 }
 
 #[tokio::test]
+async fn what_is_leased_for_a_caller_that_went_away_goes_back_at_once() {
+    let mut world = World::new(Port::Grpc).await;
+    world.write(&["t/T/s/S/ecclinks/E1", "t/T/s/S/ecclinks/E2"], START).await;
+    // The one writer is busy, so the call is under way when its caller goes.
+    let (free, busy) = tokio::sync::oneshot::channel::<()>();
+    let (started, running) = tokio::sync::oneshot::channel::<()>();
+    let db = world.db().unwrap();
+    let writer = tokio::spawn(async move {
+        let held: Result<(), db::DbError> = db
+            .write(move |_| {
+                Box::pin(async move {
+                    started.send(()).unwrap();
+                    busy.await.unwrap();
+                    Ok(())
+                })
+            })
+            .await;
+        held
+    });
+    running.await.unwrap();
+    let mut client = world.gate().client(ServiceName::EccImageRender);
+    let call = tokio::spawn(async move { client.dequeue(dequeue(0)).await });
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    call.abort();
+    assert!(call.await.unwrap_err().is_cancelled());
+    free.send(()).unwrap();
+    writer.await.unwrap().unwrap();
+    let leased = loop {
+        if let Some(leased) = world.dequeue(ECC, 10).await {
+            break leased;
+        }
+        tokio::task::yield_now().await;
+    };
+    assert_eq!(leased.rows.len(), 2, "together: nothing lapsed");
+    assert!(leased.lease.generation > 1, "the first lease went to the caller that had gone");
+}
+
+#[tokio::test]
 async fn the_maintainer_folds_until_the_drain() {
     let world = World::new(Port::Sqlite).await;
     world.inject(refresh("op-1")).await.unwrap();
