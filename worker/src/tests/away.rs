@@ -155,6 +155,7 @@ async fn a_label_that_spoils_its_batch_fails_alone() {
     }
     world.shown("E0", "E0 m1").await;
     world.shown("E3", "E3 m1").await;
+    world.idle().await;
     world.model("M", "m2").await;
     let operation = world.refreshed("M", "CHG-1").await;
     assert_eq!(counts(&operation, ServiceName::EslImageMerger), (4, 2, 0, 2), "{operation:?}");

@@ -68,6 +68,7 @@ async fn stuck(world: &World, stuck: Stuck) -> (Running, Arc<Notify>) {
     world.esl("E").await;
     world.link("E", "I", "M").await;
     world.shown("E", "item m1").await;
+    world.idle().await;
     worker.stop().await;
 
     let (entered, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));

@@ -20,6 +20,7 @@ async fn four_labels(world: &World) {
     for (label, text) in [("E0", "I0 m1"), ("E1", "I1 m1"), ("E2", "I2 n1"), ("E3", "I3 n1")] {
         world.shown(label, text).await;
     }
+    world.idle().await;
 }
 
 #[tokio::test]

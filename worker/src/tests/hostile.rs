@@ -139,6 +139,7 @@ async fn a_panic_while_rendering_fails_its_label_only() {
     world.item("J", "boom").await;
     world.esl("F").await;
     world.link("F", "J", "M").await;
+    world.idle().await;
     world.model("M", "m2").await;
     let operation = world.refreshed("M", "CHG-1").await;
     assert_eq!(operation.state(), OperationState::FinishedWithFailures);
@@ -161,6 +162,7 @@ async fn an_unparsable_model_fails_its_labels_and_keeps_their_pictures() {
     world.shown("E", "item m1").await;
     world.shown("F", "item n1").await;
 
+    world.idle().await;
     world.put_layout("M", "{ this is no layout".to_owned()).await;
     world.model("N", "n2").await;
     let broken = world.refreshed("M", "CHG-1").await;

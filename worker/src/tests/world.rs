@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
-use cqs::{CqsServer, CqsServerParts, Wakeups, memory::MemoryCqsStore};
+use cqs::{CqsServer, CqsServerParts, CqsStore as _, Wakeups, memory::MemoryCqsStore};
 use daemon::{
     identity::{PublicKey, Registry, ServiceCredentials, ServiceKey, Verifier},
     serve,
@@ -40,6 +40,7 @@ pub(super) struct World {
     pub(super) lease_ms: i32,
     /// How workers reach the platform.
     pub(super) worker_transport: Transport,
+    queues: MemoryCqsStore,
     platform: Transport,
     verifier: Verifier,
 }
@@ -75,7 +76,7 @@ impl World {
         let dtos = MemoryDtoStore::new(queues.clone());
         let cqs_parts =
             CqsServerParts { clock: clock.clone(), ids: Arc::new(SeededIds::new(1)), wakeups: wakeups.clone() };
-        let routes = Routes::new(CqsServer::new(Arc::new(queues), cqs_parts).into_service()).add_service(
+        let routes = Routes::new(CqsServer::new(Arc::new(queues.clone()), cqs_parts).into_service()).add_service(
             DtoFlowServer::new(Arc::new(dtos), DtoFlowServerParts { clock: clock.clone(), wakeups }).into_service(),
         );
         let platform = serve::in_process(routes, verifier.clone());
@@ -88,6 +89,7 @@ impl World {
             credentials,
             lease_ms: LEASE_MS,
             worker_transport,
+            queues,
             platform,
             verifier,
         }
@@ -252,6 +254,14 @@ impl World {
         let confirmed = records::DeliveryState::Confirmed;
         eventually(&format!("{label} shows {text}"), async || {
             self.shows(label, text) && self.status(label).await.is_some_and(|status| status.state() == confirmed)
+        })
+        .await;
+    }
+
+    /// Waits until no queue holds anything: what was written so far has no consequences left.
+    pub(super) async fn idle(&self) {
+        eventually("the queues are empty", async || {
+            self.queues.backlogs().await.unwrap().iter().all(|queue| queue.waiting == 0 && queue.leased == 0)
         })
         .await;
     }
