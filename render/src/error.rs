@@ -15,6 +15,18 @@ pub enum RenderError {
         /// The sizes the model has.
         have: String,
     },
+    /// The design's size is not the panel's.
+    #[error("the design is {have_width} × {have_height} pixels; the panel needs {width} × {height} after rotation")]
+    DesignSize {
+        /// Pixels needed, as the design is turned.
+        width: u32,
+        /// Pixels needed, as the design is turned.
+        height: u32,
+        /// The design's pixels.
+        have_width: u32,
+        /// The design's pixels.
+        have_height: u32,
+    },
     /// The panel's size is out of range.
     #[error("the panel cannot be drawn: {0}")]
     Panel(String),
@@ -124,6 +136,20 @@ pub enum Cause {
         height: u32,
         /// Pixels a module.
         module: u32,
+    },
+    /// A value is no date.
+    #[error("\"{value}\" is no date: {why}")]
+    Date {
+        /// The value.
+        value: String,
+        /// Why.
+        why: String,
+    },
+    /// A value is no picture that can be shown.
+    #[error("the picture cannot be shown: {why}")]
+    Picture {
+        /// Why.
+        why: String,
     },
     /// A condition compares something that is no decimal.
     #[error("condition on {key}: \"{value}\" is no decimal number")]

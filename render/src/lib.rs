@@ -12,10 +12,12 @@ mod decimal;
 mod dither;
 pub mod ecc;
 mod error;
+pub mod studio;
 mod text;
 
 pub use crate::ecc::{EccInput, EccModel, ModelError, Panel, render};
 pub use crate::error::{Cause, RenderError};
+pub use crate::studio::{DesignError, StudioDesign, StudioInput, studio_render};
 
 /// Which renderer made a picture. Raised by hand whenever any golden picture changes; a test holds it to their hash.
 pub const BUILD: &str = "render-1";

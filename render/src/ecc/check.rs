@@ -37,7 +37,7 @@ const LINES_MAX: u16 = 40;
 /// Largest module of a barcode, pixels.
 const MODULE_MAX: u16 = 16;
 
-type Rule = Result<(), String>;
+pub(crate) type Rule = Result<(), String>;
 
 pub(crate) fn check(document: &mut Document) -> Result<(), ModelError> {
     let rule = |holds: bool, rule: &str| if holds { Ok(()) } else { Err(ModelError::Document(rule.to_owned())) };
@@ -88,12 +88,12 @@ fn rule(holds: bool, rule: &str) -> Rule {
     if holds { Ok(()) } else { Err(rule.to_owned()) }
 }
 
-fn name(id: &str) -> Rule {
+pub(crate) fn name(id: &str) -> Rule {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
     rule((1..=NAME_CHARS_MAX).contains(&id.len()) && id.bytes().all(plain), "an id has 1 to 64 of letters, digits, _ -")
 }
 
-fn conditions(conditions: &[Condition]) -> Rule {
+pub(crate) fn conditions(conditions: &[Condition]) -> Rule {
     rule(conditions.len() <= CONDITIONS_MAX, "an element has at most 8 conditions")?;
     for condition in conditions {
         rule(
@@ -104,7 +104,7 @@ fn conditions(conditions: &[Condition]) -> Rule {
     Ok(())
 }
 
-fn inside(area: Area, sheet: Area) -> Rule {
+pub(crate) fn inside(area: Area, sheet: Area) -> Rule {
     let sound = area.x >= 0 && area.y >= 0 && area.width >= 1 && area.height >= 1;
     rule(sound && area.right() <= sheet.width && area.bottom() <= sheet.height, "its box does not lie on the layout")
 }
@@ -115,14 +115,14 @@ fn sizes(size: u16, floor: Option<u16>) -> Rule {
     rule(floor.is_none_or(|floor| range.contains(&floor) && floor <= size), "\"size_min\" is 10 px to \"size\"")
 }
 
-fn text(text: &Text, sheet: Area) -> Rule {
+pub(crate) fn text(text: &Text, sheet: Area) -> Rule {
     inside(text.area, sheet)?;
     sizes(text.size, text.size_min)?;
     rule((1..=LINES_MAX).contains(&text.lines_max), "\"lines_max\" is 1 to 40")?;
     rule((80..=200).contains(&text.line_height), "\"line_height\" is 80 to 200 percent")
 }
 
-fn price(price: &Price, sheet: Area) -> Rule {
+pub(crate) fn price(price: &Price, sheet: Area) -> Rule {
     inside(price.area, sheet)?;
     sizes(price.size, price.size_min)?;
     rule(price.decimals.is_none_or(|decimals| decimals <= DECIMALS_MAX), "\"decimals\" is 0 to 4")?;
@@ -160,7 +160,7 @@ fn line(line: &Line, sheet: Area) -> Rule {
     rule(on(line.from) && on(line.to), "its ends do not lie on the layout")
 }
 
-fn barcode(barcode: &Barcode, sheet: Area) -> Rule {
+pub(crate) fn barcode(barcode: &Barcode, sheet: Area) -> Rule {
     inside(barcode.area, sheet)?;
     let (least, most) = (barcode.module_min, barcode.module_max);
     rule(
@@ -170,7 +170,7 @@ fn barcode(barcode: &Barcode, sheet: Area) -> Rule {
     rule(!barcode.readable || barcode.symbology().is_linear(), "only linear barcodes have readable text")
 }
 
-fn image(image: &mut Image, sheet: Area, pixels: &mut u64) -> Rule {
+pub(crate) fn image(image: &mut Image, sheet: Area, pixels: &mut u64) -> Rule {
     inside(image.area, sheet)?;
     let (width, height) = image.area.size();
     let left = pixels.checked_sub(u64::from(width) * u64::from(height));
@@ -182,7 +182,7 @@ fn image(image: &mut Image, sheet: Area, pixels: &mut u64) -> Rule {
 }
 
 /// The pixels of a PNG whose size is known beforehand, so nothing is allocated for another.
-fn decode(bytes: &[u8], width: u32, height: u32) -> Result<Source, String> {
+pub(crate) fn decode(bytes: &[u8], width: u32, height: u32) -> Result<Source, String> {
     let broken = |cause: png::DecodingError| format!("its PNG cannot be read: {cause}");
     let pixels = usize::try_from(u64::from(width) * u64::from(height)).unwrap_or(usize::MAX);
     // 16-bit RGBA is the largest form; the rest is for the decoder's own buffers.
@@ -206,4 +206,12 @@ fn decode(bytes: &[u8], width: u32, height: u32) -> Result<Source, String> {
         png::ColorType::Indexed => return Err("its PNG was not expanded".to_owned()),
     };
     if rgba.len() == pixels { Ok(Source { width, rgba }) } else { Err("its PNG is incomplete".to_owned()) }
+}
+
+/// The size a PNG says it has, without decoding it.
+pub(crate) fn png_size(bytes: &[u8]) -> Result<(u32, u32), String> {
+    let limits = png::Limits { bytes: 1 << 20 };
+    let mut decoder = png::Decoder::new_with_limits(Cursor::new(bytes), limits);
+    let header = decoder.read_header_info().map_err(|cause| format!("its PNG cannot be read: {cause}"))?;
+    Ok((header.width, header.height))
 }

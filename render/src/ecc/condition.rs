@@ -10,7 +10,7 @@ use crate::decimal::Decimal;
 use crate::error::Cause;
 
 /// One condition; all of an element's must hold.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Condition {
     pub(crate) key: Key,

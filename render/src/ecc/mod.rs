@@ -4,13 +4,13 @@
 //! `locale` and `price` (how a price reads), `draw` (each kind of element). The format is documented in
 //! `docs/ecc-layout.md`.
 
-mod check;
-mod condition;
-mod draw;
-mod locale;
-mod model;
-mod price;
-mod value;
+pub(crate) mod check;
+pub(crate) mod condition;
+pub(crate) mod draw;
+pub(crate) mod locale;
+pub(crate) mod model;
+pub(crate) mod price;
+pub(crate) mod value;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

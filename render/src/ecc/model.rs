@@ -91,6 +91,9 @@ pub(crate) struct Text {
     pub(crate) align: Align,
     #[serde(default)]
     pub(crate) vertical_align: VerticalAlign,
+    /// Where the (first) baseline stands instead of `vertical_align`; only a Studio design sets it.
+    #[serde(skip)]
+    pub(crate) baseline: Option<i32>,
     #[serde(default = "one")]
     pub(crate) lines_max: u16,
     #[serde(default = "line_height")]
@@ -146,6 +149,9 @@ pub(crate) struct Price {
     pub(crate) align: Align,
     #[serde(default)]
     pub(crate) vertical_align: VerticalAlign,
+    /// Where the baseline stands instead of `vertical_align`; only a Studio design sets it.
+    #[serde(skip)]
+    pub(crate) baseline: Option<i32>,
     #[serde(default = "black")]
     pub(crate) ink: Inks,
 }

@@ -54,10 +54,10 @@ pub(crate) struct Glyph {
     pub(crate) spans: Vec<Span>,
 }
 
-struct Face {
-    charmap: Charmap<'static>,
-    outlines: OutlineGlyphCollection<'static>,
-    font: FontRef<'static>,
+pub(crate) struct Face {
+    pub(crate) charmap: Charmap<'static>,
+    pub(crate) outlines: OutlineGlyphCollection<'static>,
+    pub(crate) font: FontRef<'static>,
 }
 
 struct Sized {
@@ -105,6 +105,14 @@ fn faces(files: [&'static [u8]; 2]) -> Vec<Face> {
 impl Fonts {
     fn load() -> Self {
         Self { regular: faces(REGULAR), bold: faces(BOLD), sizes: HashMap::new(), spans: 0, budget: BUDGET }
+    }
+
+    /// The faces of a weight, in the order they are asked for a character.
+    pub(crate) fn faces(&self, weight: Weight) -> &[Face] {
+        match weight {
+            Weight::Regular => &self.regular,
+            Weight::Bold => &self.bold,
+        }
     }
 
     /// Takes from the label's budget.

@@ -10,6 +10,7 @@ mod clean;
 mod fit;
 mod fonts;
 mod line;
+mod outline;
 mod raster;
 
 pub(crate) use clean::clean;

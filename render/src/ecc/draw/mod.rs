@@ -1,10 +1,10 @@
 //! Drawing elements, one kind a file.
 
-mod barcode;
-mod picture;
-mod price;
+pub(crate) mod barcode;
+pub(crate) mod picture;
+pub(crate) mod price;
 mod shape;
-mod text;
+pub(crate) mod text;
 
 use ::picture::Palette;
 
@@ -75,7 +75,7 @@ pub(crate) fn draw(sketch: &mut Sketch<'_>, element: &Element) -> Result<(), Cau
 }
 
 /// Where something of a width starts.
-fn align(align: Align, from: i32, room: i32, width: i32) -> i32 {
+pub(crate) fn align(align: Align, from: i32, room: i32, width: i32) -> i32 {
     from + match align {
         Align::Left => 0,
         Align::Center => (room - width).div_euclid(2),
@@ -84,7 +84,7 @@ fn align(align: Align, from: i32, room: i32, width: i32) -> i32 {
 }
 
 /// Where something of a height starts.
-fn align_vertical(align: VerticalAlign, from: i32, room: i32, height: i32) -> i32 {
+pub(crate) fn align_vertical(align: VerticalAlign, from: i32, room: i32, height: i32) -> i32 {
     from + match align {
         VerticalAlign::Top => 0,
         VerticalAlign::Middle => (room - height).div_euclid(2),

@@ -17,11 +17,16 @@ struct Parts<'a> {
 }
 
 pub(crate) fn draw(sketch: &mut Sketch<'_>, element: &Price) -> Result<(), Cause> {
+    let written = write(element, sketch.values)?;
+    draw_written(sketch, element, written)
+}
+
+/// Draws a price, or the part of one that `written` holds.
+pub(crate) fn draw_written(sketch: &mut Sketch<'_>, element: &Price, written: Written) -> Result<(), Cause> {
     let affix = |words: &Option<crate::ecc::value::Words>| -> Result<String, Cause> {
         let Some(words) = words else { return Ok(String::new()) };
         Ok(words.fill(sketch.values, |part, _| clean(part, false))?.into_owned())
     };
-    let written = write(element, sketch.values)?;
     let parts = Parts { element, written, before: affix(&element.before)?, after: affix(&element.after)? };
     let room = element.area;
     let floor = element.size_min.unwrap_or(element.size);
@@ -46,7 +51,8 @@ pub(crate) fn draw(sketch: &mut Sketch<'_>, element: &Price) -> Result<(), Cause
     let x = align(element.align, room.x, room.width, ink.width()) - ink.left;
     // Digits are aligned, and moved only as far as commas and signs below them need.
     let digits = digit_height(sketch.fonts, element, size)?;
-    let nominal = align_vertical(element.vertical_align, room.y, room.height, digits) + digits;
+    let aligned = align_vertical(element.vertical_align, room.y, room.height, digits) + digits;
+    let nominal = element.baseline.unwrap_or(aligned);
     let baseline = nominal.min(room.bottom() - ink.bottom).max(room.y - ink.top);
     let placed = ink.shifted(x, baseline);
     let shown = sketch.ink(&element.ink);

@@ -16,6 +16,11 @@ pub(crate) fn draw(sketch: &mut Sketch<'_>, element: &Text) -> Result<(), Cause>
     let filled = element.words.fill(sketch.values, |part, value| clean(part, !value))?;
     // Joining parts may put a mark behind its letter.
     let text: Cow<'_, str> = clean(&filled, true)?;
+    set(sketch, element, &text)
+}
+
+/// Draws a clean text as the element says.
+pub(crate) fn set(sketch: &mut Sketch<'_>, element: &Text, text: &str) -> Result<(), Cause> {
     let text = text.trim();
     if text.is_empty() {
         return Ok(());
@@ -39,7 +44,8 @@ pub(crate) fn draw(sketch: &mut Sketch<'_>, element: &Text) -> Result<(), Cause>
     let per_mille = |part: i32| (i32::from(fit.size) * part + 500) / 1_000;
     let gaps = fit.pitch * (i32::try_from(fit.lines.len()).unwrap_or(1) - 1);
     let height = per_mille(ASCENT) + gaps + per_mille(DESCENT);
-    let nominal = align_vertical(element.vertical_align, area.y, area.height, height) + per_mille(ASCENT);
+    let aligned = align_vertical(element.vertical_align, area.y, area.height, height) + per_mille(ASCENT);
+    let nominal = element.baseline.unwrap_or(aligned);
     // Nominal heights keep baselines level between labels; ink that would leave the box moves the whole block.
     let lowest = area.bottom() - fit.ink_bottom;
     let mut baseline = nominal.min(lowest).max(area.y - fit.ink_top);
