@@ -59,6 +59,7 @@ pub struct Platform {
     routes: Routes,
     verifier: Verifier,
     cqs: Arc<dyn CqsStore>,
+    wakeups: Wakeups,
     clock: Arc<dyn Clock>,
 }
 
@@ -84,7 +85,7 @@ impl Platform {
         let routes = Routes::new(CqsServer::new(Arc::clone(&cqs), cqs_parts).into_service())
             .add_service(DtoFlowServer::new(dtoflow, dtoflow_parts).into_service());
         let verifier = Verifier::new(parts.registry, Arc::clone(&clock));
-        Ok(Self { routes, verifier, cqs, clock })
+        Ok(Self { routes, verifier, cqs, wakeups, clock })
     }
 
     /// A way to both servers within this process. It carries no identity yet: attach a service's credentials.
@@ -107,8 +108,14 @@ impl Platform {
         daemon::serve::grpc(listener, self.routes.clone(), self.verifier.clone(), shutdown.soft.clone()).await
     }
 
-    /// Starts the upkeep of queues and ledger, until `shutdown`.
+    /// Starts the upkeep of queues and ledger, until `shutdown`; then long polls answer at once, so that nobody waits for
+    /// work that is not handed out any more.
     pub fn maintain(&self, shutdown: &Shutdown) {
+        let (wakeups, soft) = (self.wakeups.clone(), shutdown.soft.clone());
+        shutdown.tasks.spawn(async move {
+            soft.cancelled().await;
+            wakeups.close();
+        });
         let maintainer = Maintainer::new(Arc::clone(&self.cqs), Arc::clone(&self.clock));
         shutdown.tasks.spawn(maintainer.run(shutdown.clone()));
     }

@@ -55,7 +55,7 @@ fn denied(field: String, message: &str) -> Refusal {
 }
 
 /// The field in which a request differs from the accepted one of the same tracking id; none: it is the same request.
-/// The operator may differ (a colleague repeats the call); a default SLA differs from nothing.
+/// The operator may differ (a colleague repeats the call); default SLA timestamps do not differ.
 pub(crate) fn difference(accepted: &Operation, asked: &Operation) -> Option<&'static str> {
     if accepted.queue != asked.queue {
         return Some("queue_name");
@@ -72,8 +72,6 @@ pub(crate) fn difference(accepted: &Operation, asked: &Operation) -> Option<&'st
     if accepted.scope != asked.scope {
         return Some("scope");
     }
-    match (accepted.sla_chosen, asked.sla_chosen) {
-        (Some(accepted), Some(asked)) if accepted != asked => Some("sla_timestamp"),
-        _ => None,
-    }
+    // Two defaults are alike, whatever moment they were computed at; a chosen time is part of the request.
+    (accepted.sla_chosen != asked.sla_chosen).then_some("sla_timestamp")
 }
