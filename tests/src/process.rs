@@ -13,7 +13,8 @@ use crate::wait::until;
 
 /// The program `name`, built beside the test executable.
 ///
-/// `cargo nextest run --workspace` (and `cargo test --workspace`) builds it; running this room alone does not.
+/// `cargo nextest run --workspace` (and `cargo test --workspace`) builds it; running this room alone does not. The
+/// variable `RESHELF_TEST_PROGRAMS` names another folder to take the programs from, e.g. that of a release build.
 pub fn program(name: &str) -> PathBuf {
     let beside = env::var_os("RESHELF_TEST_PROGRAMS").map_or_else(
         || {

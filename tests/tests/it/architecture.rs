@@ -219,3 +219,12 @@ fn no_code_asks_whether_work_was_forced() {
         .collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
+
+#[test]
+fn the_readmes_map_names_every_room() {
+    let readme = std::fs::read_to_string(workspace_root().join("README.md")).expect("the README");
+    let metadata = metadata();
+    let missing: Vec<&str> =
+        rooms(&metadata).into_keys().filter(|room| !readme.contains(&format!("[`{room}/`]({room})"))).collect();
+    assert!(missing.is_empty(), "the map of the README lacks {missing:?}");
+}

@@ -10,6 +10,7 @@
 
 mod architecture;
 mod bad_input;
+mod concurrent;
 mod contracts;
 mod docs;
 mod first_hour;
