@@ -115,6 +115,8 @@ async fn the_guide_to_three_processes_runs_as_written() {
     let mut worker = start("reshelf-worker", &["--config", "worker.toml"]);
     let mut store = start("reshelf", &["platform", "--config", "platform.toml"]);
     store.shows("to listen", START_LIMIT, |text| text.contains("listening on").then_some(())).await;
+    // Only a queue that exists is told of a write, so the worker's must be there before the first record is.
+    worker.shows("to run", START_LIMIT, |text| text.contains("running").then_some(())).await;
     let import = format!("reshelf import example.jsonl --platform http://{platform} --key keys/record-import.key");
     assert!(run(&import, folder).await.starts_with("6 records: 6 written"));
     let picture = folder.join("labels/acme/lab/E1.png");
