@@ -2,7 +2,7 @@
 //!
 //! In reading order: [`platform`] puts DTOflow and CQS together over one database, [`dev`] puts everything into one
 //! process, [`demo`] is the tenant it loads, [`records`] writes records, [`data_dir`] says what lies where, [`commands`]
-//! are the program's.
+//! are the program's, [`bench`] measures.
 //!
 //! Invariants
 //! - Only this room and the other programs' `main.rs` name concrete backends, transports and files.
@@ -10,6 +10,7 @@
 //!
 //! Deliberately not here: any rule of queues, records, rendering or the REST API.
 
+pub mod bench;
 pub mod commands;
 pub mod data_dir;
 pub mod demo;

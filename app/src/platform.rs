@@ -5,7 +5,7 @@
 use std::{fmt, path::Path, sync::Arc};
 
 use anyhow::Context as _;
-use cqs::{CqsServer, CqsServerParts, CqsStore, Maintainer, Wakeups, sqlite::SqliteCqsStore};
+use cqs::{CqsServer, CqsServerParts, CqsStore, Maintainer, Wakeups, model::Backlog, sqlite::SqliteCqsStore};
 use daemon::{
     identity::{Registry, Verifier},
     shutdown::Shutdown,
@@ -35,6 +35,11 @@ impl Database {
     /// Opens the SQLite file at `path` and brings its schema up to date.
     pub async fn migrate(path: &Path) -> Result<Self, OpenError> {
         SqliteDb::open(OpenOptions::new(path)).await.map(Self)
+    }
+
+    /// The engine itself, for what only a benchmark asks of it.
+    pub(crate) fn sqlite(&self) -> &SqliteDb {
+        &self.0
     }
 
     /// Finishes what is queued and gives the lock back.
@@ -123,7 +128,11 @@ impl Platform {
     /// Notifications that wait or are leased, over all queues. Nothing is to be done when it is 0: outputs are written,
     /// and announced, before what caused them is completed.
     pub async fn backlog(&self) -> anyhow::Result<i64> {
-        let queues = self.cqs.backlogs().await.context("looking at the queues")?;
-        Ok(queues.iter().map(|queue| queue.waiting + queue.leased).sum())
+        Ok(self.backlogs().await?.iter().map(|queue| queue.waiting + queue.leased).sum())
+    }
+
+    /// How much is to be done in each queue.
+    pub async fn backlogs(&self) -> anyhow::Result<Vec<Backlog>> {
+        self.cqs.backlogs().await.context("looking at the queues")
     }
 }

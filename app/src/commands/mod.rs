@@ -2,6 +2,7 @@
 
 pub mod failure;
 
+mod bench;
 mod dev;
 mod import;
 mod keys;
@@ -31,6 +32,8 @@ enum Command {
     Import(import::Args),
     /// Bring a database to this program's schema
     Migrate(migrate::Args),
+    /// Measure this machine: fan-out, model refreshes, claims at depth
+    Bench(bench::Args),
     /// Print the OpenAPI document of the REST API
     Openapi,
     /// Make a private key (0600) and print its public half
@@ -48,6 +51,7 @@ impl Cli {
             Command::Token(args) => token::run(&args),
             Command::Import(args) => import::run(args).await,
             Command::Migrate(args) => migrate::run(&args).await,
+            Command::Bench(args) => bench::run(args).await,
             Command::Openapi => {
                 println!("{}", gateway::openapi_json().trim_end());
                 Ok(())

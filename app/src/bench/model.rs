@@ -1,0 +1,353 @@
+//! `model`: ECC models refreshed by their trigger, rendered, merged, exported to nowhere.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use domain::{AliasName, DtoType, ParentShape, ServiceName, Timestamp};
+use futures::FutureExt as _;
+use picture::{Palette, Rotation};
+use prost::Message as _;
+use proto::{
+    CqsClient, EccTriggersClient,
+    cqs::v1::{GetOperationRequest, OperationState},
+    ecc_image_render::v1::TriggerModelRefreshRequest,
+    records::v1::{AccessPoint, EccLink, EslType, Palette as WirePalette, StoreEsl, StoreItemValues},
+    timestamp_to_wire,
+};
+use render::{EccInput, EccModel, Panel};
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+use worker::Worker;
+
+use super::{
+    Common, RendererKind, Report, TENANT,
+    figures::{Times, per_second, rounded},
+    latency,
+    load::{Loader, store},
+    null::NullService,
+    platform::Bench,
+    progress,
+    urgent::Probe,
+    watch::{self, Spent, Watch},
+};
+use crate::demo;
+
+/// Labels of a store where the number of stores is not chosen.
+const STORE_LABELS: u32 = 5_000;
+/// The model of every label, and of ten labels.
+const MODEL: &str = "standard";
+const SMALL_MODEL: &str = "small";
+const SMALL_LABELS: u32 = 10;
+/// Items of a store, shown by labels in turn.
+const ITEMS: u32 = 360;
+/// Labels whose items are changed in the midst of it, in a store of their own.
+const PROBE_LABELS: u32 = 100;
+/// Changes while nothing else goes on.
+const IDLE_CHANGES: usize = 100;
+/// How far ahead a refresh's SLA lies that the gateway computes, in milliseconds.
+const ALLOWANCE_MS: i64 = 4 * 3_600_000;
+/// Between two looks at an operation.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// What is rendered to measure rendering alone.
+const RENDERED_FOR: Duration = Duration::from_secs(3);
+
+/// What to measure.
+#[derive(Debug, Clone, Copy)]
+pub struct Size {
+    /// Labels over all stores.
+    pub labels: u32,
+    /// Stores; none: one for every 5,000 labels.
+    pub stores: Option<u32>,
+    /// Whether labels are rendered.
+    pub renderer: RendererKind,
+}
+
+impl Size {
+    fn stores(self) -> u32 {
+        self.stores.unwrap_or_else(|| self.labels.div_ceil(STORE_LABELS)).max(1)
+    }
+
+    fn labels_of_each(self) -> u32 {
+        self.labels.div_ceil(self.stores())
+    }
+}
+
+/// Measures model refreshes over all stores: the first half with the usual SLA, the others with one that is past.
+pub async fn run(common: &Common, size: Size) -> anyhow::Result<Report> {
+    let bench = Bench::open(common).await?;
+    let mut report = Report::default();
+    report.set("bench", "model");
+    report.set("stores", size.stores());
+    report.set("labels", size.labels_of_each() * size.stores());
+    let items = Items::of_demo()?;
+    report.set("render_labels_per_s_per_core", render_rate(&items).await?);
+    load(&bench, size, &items, &mut report).await?;
+    latencies(&bench, &mut report).await?;
+    match size.renderer {
+        RendererKind::Null => null(&bench, size, &mut report).await?,
+        RendererKind::Real => real(&bench, size, &items, &mut report).await?,
+    }
+    report.set("database_bytes_per_label", bench.database_bytes() / u64::from(size.labels));
+    report.set("peak_rss_mb", watch::peak_rss_mb());
+    report.set("load_average", rounded(watch::load_average()));
+    bench.close().await?;
+    Ok(report)
+}
+
+/// Items and the model of the demo tenant's first shop.
+struct Items {
+    items: Vec<StoreItemValues>,
+    model: Vec<u8>,
+    layout: String,
+}
+
+impl Items {
+    fn of_demo() -> anyhow::Result<Self> {
+        let items = demo::records()?
+            .into_iter()
+            .filter(|record| record.dto_type == DtoType::StoreItemValues)
+            .take(ITEMS as usize)
+            .map(|record| Ok(StoreItemValues::decode(record.payload)?))
+            .collect::<anyhow::Result<_>>()?;
+        let model = demo::model_version_1()?.payload;
+        let layout = proto::records::v1::EccModel::decode(model.clone())?.layout;
+        Ok(Self { items, model: model.to_vec(), layout })
+    }
+
+    fn item(&self, index: u32) -> anyhow::Result<&StoreItemValues> {
+        self.items.get(index as usize % self.items.len().max(1)).context("the demo tenant has no items")
+    }
+}
+
+/// Labels rendered, packed and digested a second by one thread, at 296 × 128, white, black and red.
+async fn render_rate(items: &Items) -> anyhow::Result<f64> {
+    let model = EccModel::parse(&items.layout)?;
+    let items = items.items.clone();
+    tokio::task::spawn_blocking(move || {
+        let panel = Panel { width: 296, height: 128, palette: Palette::Bwr, rotation: Rotation::Deg0 };
+        let parameters = std::collections::BTreeMap::new();
+        let (started, mut rendered) = (Instant::now(), 0);
+        while started.elapsed() < RENDERED_FOR {
+            for item in &items {
+                let input = EccInput { panel, item: &item.values, parameters: &parameters };
+                if let Ok(picture) = render::render(&model, &input) {
+                    std::hint::black_box(picture.pack_with_digest()?);
+                }
+                rendered += 1;
+            }
+        }
+        let rate = per_second(rendered, started.elapsed());
+        progress(format!("rendering alone: {rate} labels/s on one thread"));
+        Ok(rate)
+    })
+    .await?
+}
+
+async fn load(bench: &Bench, size: Size, items: &Items, report: &mut Report) -> anyhow::Result<()> {
+    let (stores, labels) = (size.stores(), size.labels_of_each());
+    progress(format!("writing {stores} stores with {labels} labels each"));
+    let spent = Spent::start();
+    let mut loader = Loader::new(bench)?;
+    let esl_type =
+        EslType { width: 296, height: 128, palette: WirePalette::Bwr.into(), rotation: 0, name: "2.9 inch".to_owned() };
+    loader.put(DtoType::EslType, format!("t/{TENANT}/esltypes/X"), &esl_type).await?;
+    for index in 0..stores {
+        let store = store(index);
+        store_records(&mut loader, &store, items).await?;
+        labels_of(&mut loader, &store, (MODEL, "E", labels), ITEMS).await?;
+        if index == 0 {
+            labels_of(&mut loader, &store, (SMALL_MODEL, "s", SMALL_LABELS), ITEMS).await?;
+        }
+    }
+    let probe = probe_store();
+    store_records(&mut loader, &probe, items).await?;
+    labels_of(&mut loader, &probe, (MODEL, "E", PROBE_LABELS), PROBE_LABELS).await?;
+    let written = loader.finish().await?;
+    let rate = per_second(written, spent.wall());
+    progress(format!("{written} records written, {rate} a second"));
+    report.set("records_written_per_s", rate);
+    Ok(())
+}
+
+fn probe_store() -> String {
+    store(9_999)
+}
+
+async fn store_records(loader: &mut Loader, store: &str, items: &Items) -> anyhow::Result<()> {
+    let access_point = AccessPoint { driver: "folder".to_owned(), address: String::new() };
+    loader.put(DtoType::AccessPoint, format!("{store}/accesspoints/ap-1"), &access_point).await?;
+    for model in [MODEL, SMALL_MODEL] {
+        loader.put_bytes(DtoType::EccModel, format!("{store}/eccmodels/{model}"), items.model.clone()).await?;
+    }
+    for index in 0..ITEMS {
+        loader.put(DtoType::StoreItemValues, format!("{store}/items/I{index:05}"), items.item(index)?).await?;
+    }
+    Ok(())
+}
+
+async fn labels_of(
+    loader: &mut Loader,
+    store: &str,
+    (model, first, labels): (&str, &str, u32),
+    items: u32,
+) -> anyhow::Result<()> {
+    for label in 0..labels {
+        let esl = StoreEsl {
+            esltype_id: "X".to_owned(),
+            accesspoint_id: "ap-1".to_owned(),
+            hardware_address: format!("02:00:00:{:02X}:{:02X}:{:02X}", label >> 16, (label >> 8) & 255, label & 255),
+        };
+        loader.put(DtoType::StoreEsl, format!("{store}/esls/{first}{label:06}"), &esl).await?;
+        let link =
+            EccLink { item_id: format!("I{:05}", label % items), model_id: model.to_owned(), ..EccLink::default() };
+        loader.put(DtoType::EccLink, format!("{store}/ecclinks/{first}{label:06}"), &link).await?;
+    }
+    Ok(())
+}
+
+/// A refresh of a model of a store.
+fn refresh(store: &str, model: &str, tracking_id: String) -> TriggerModelRefreshRequest {
+    TriggerModelRefreshRequest {
+        tenant_id: TENANT.to_owned(),
+        store_id: store.rsplit('/').next().unwrap_or_default().to_owned(),
+        model_id: model.to_owned(),
+        reason: "benchmark".to_owned(),
+        tracking_id,
+        operator_subject: "bench@localhost".to_owned(),
+        ..TriggerModelRefreshRequest::default()
+    }
+}
+
+async fn null_service(bench: &Bench) -> anyhow::Result<NullService> {
+    let shapes = [ParentShape { dto_type: DtoType::EccLink, alias: Some(AliasName::ByEccModel) }];
+    NullService::configure(bench, ServiceName::EccImageRender, (&[], &shapes)).await
+}
+
+async fn latencies(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
+    let mut service = null_service(bench).await?;
+    let triggers = proto::ecc_triggers_client(bench.triggers()?);
+    let call = |model: &'static str| {
+        let triggers = triggers.clone();
+        move |dry_run: bool, number: u32| {
+            let mut triggers = triggers.clone();
+            let request =
+                TriggerModelRefreshRequest { dry_run, ..refresh(&store(0), model, format!("{model}-{number}")) };
+            async move {
+                triggers.trigger_model_refresh(request).await?;
+                Ok(())
+            }
+            .boxed()
+        }
+    };
+    for (name, dry_run) in [("dry_run", true), ("accept", false)] {
+        progress(format!("{} calls of {name} at each scope, in turn", latency::CALLS));
+        let (figures, _) = latency::interleaved(&call(SMALL_MODEL), &call(MODEL), dry_run).await?;
+        report.set(name, figures);
+    }
+    service.claim_and_complete(u64::MAX, 1).await?;
+    Ok(())
+}
+
+async fn null(bench: &Bench, size: Size, report: &mut Report) -> anyhow::Result<()> {
+    report.set("renderer", "null");
+    let worker = null_service(bench).await?.start();
+    let (seen, spent) = (Watch::start(&bench.platform), Spent::start());
+    let all: Vec<u32> = (0..size.stores()).collect();
+    let ids = trigger(bench, &all, None).await?;
+    wait(bench, &ids).await?;
+    finish(report, size, &spent, seen).await?;
+    worker.stop().await
+}
+
+async fn real(bench: &Bench, size: Size, items: &Items, report: &mut Report) -> anyhow::Result<()> {
+    report.set("renderer", "real");
+    let services = vec![ServiceName::EccImageRender, ServiceName::EslImageMerger, ServiceName::HardwareExporter];
+    let _worker = Worker::start(bench.worker(services)).await?;
+    let mut probe = Probe::new(bench, (probe_store(), PROBE_LABELS), items.item(0)?.clone())?;
+    wait(bench, &trigger(bench, &[9_999], None).await?).await?;
+    let idle = probe.run(IDLE_CHANGES, &CancellationToken::new()).await?;
+    progress(format!("urgent while idle: {:?} ms at p99", idle.quantile_ms(0.99)));
+    report.set("urgent_idle", idle.to_json());
+
+    let (seen, spent) = (Watch::start(&bench.platform), Spent::start());
+    let half = size.stores() / 2;
+    let ahead = bench.clock.now().plus_ms(ALLOWANCE_MS);
+    let stages = [("urgent", Some(ahead), 0..half), ("urgent_past_sla", None, half..size.stores())];
+    for (name, sla, stores) in stages {
+        let stores: Vec<u32> = stores.collect();
+        let (times, rate) = beside(bench, &mut probe, &stores, (sla, size)).await?;
+        progress(format!("{} stores, {rate} labels/s; urgent {:?} ms at p99", stores.len(), times.quantile_ms(0.99)));
+        report.set(&format!("{name}_p99_ms"), times.quantile_ms(0.99));
+        report.set(name, times.to_json());
+    }
+    finish(report, size, &spent, seen).await
+}
+
+/// Refreshes stores while items of others change; labels a second.
+async fn beside(
+    bench: &Bench,
+    probe: &mut Probe,
+    stores: &[u32],
+    (sla, size): (Option<Timestamp>, Size),
+) -> anyhow::Result<(Times, f64)> {
+    let started = Instant::now();
+    let stop = CancellationToken::new();
+    let ids = trigger(bench, stores, sla).await?;
+    let refreshed = async {
+        let refreshed = wait(bench, &ids).await;
+        stop.cancel();
+        refreshed
+    };
+    let (refreshed, times) = tokio::join!(refreshed, probe.run(usize::MAX, &stop));
+    refreshed?;
+    let labels = u64::from(size.labels_of_each()) * stores.len() as u64;
+    Ok((times?, per_second(labels, started.elapsed())))
+}
+
+/// Triggers a refresh of the model in each of these stores; the tracking ids.
+async fn trigger(bench: &Bench, stores: &[u32], sla: Option<Timestamp>) -> anyhow::Result<Vec<String>> {
+    let mut triggers: EccTriggersClient = proto::ecc_triggers_client(bench.triggers()?);
+    let mut ids = Vec::with_capacity(stores.len());
+    for index in stores {
+        let id = format!("bench-{index}");
+        let request = TriggerModelRefreshRequest {
+            sla_timestamp: sla.map(timestamp_to_wire),
+            ..refresh(&store(*index), MODEL, id.clone())
+        };
+        triggers.trigger_model_refresh(request).await?;
+        ids.push(id);
+    }
+    Ok(ids)
+}
+
+/// Waits until every operation has succeeded.
+async fn wait(bench: &Bench, ids: &[String]) -> anyhow::Result<()> {
+    let mut cqs: CqsClient = bench.cqs_as(ServiceName::OperatorGateway)?;
+    for id in ids {
+        loop {
+            let ask = GetOperationRequest { tenant_id: TENANT.to_owned(), tracking_id: id.clone() };
+            let operation = cqs.get_operation(ask).await?.into_inner();
+            match operation.state() {
+                OperationState::Succeeded => break,
+                OperationState::FinishedWithFailures => anyhow::bail!("{id} failed: {:?}", operation.failures),
+                OperationState::Running | OperationState::Unspecified => tokio::time::sleep(LOOK_EVERY).await,
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn finish(report: &mut Report, size: Size, spent: &Spent, seen: Watch) -> anyhow::Result<()> {
+    let labels = u64::from(size.labels_of_each()) * u64::from(size.stores());
+    let (wall, cpu, writer) = (spent.wall(), spent.cpu(), spent.writer());
+    let seen = seen.stop().await;
+    report.set("seconds", rounded(wall.as_secs_f64()));
+    report.set("labels_per_s", per_second(labels, wall));
+    report.set("labels_per_cpu_s", per_second(labels, cpu));
+    report.set("labels_per_writer_cpu_s", per_second(labels, writer));
+    report.set("peak_waiting", seen.values().map(|queue| queue.peak_waiting).max());
+    let stages: Map<String, Value> =
+        seen.into_iter().map(|(queue, seen)| (queue.to_string(), per_second(labels, seen.busy_until).into())).collect();
+    report.set("stage_labels_per_s", stages);
+    Ok(())
+}

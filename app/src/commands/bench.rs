@@ -1,0 +1,84 @@
+//! `reshelf bench`: measures, tells on standard error how it goes, and prints one JSON object.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Subcommand};
+use daemon::telemetry::LogFormat;
+use worker::PipelineSettings;
+
+use crate::bench::{Common, RendererKind, Report, backlog, fanout, model};
+
+/// Logs of a measurement: what goes wrong, nothing a label.
+const LOG_FILTER: &str = "warn";
+
+/// `reshelf bench`
+#[derive(Debug, ClapArgs)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    what: What,
+    /// Data directory, which must hold no data; left out: a temporary one, removed afterwards
+    #[arg(long, global = true)]
+    data_dir: Option<PathBuf>,
+    /// Batches in hand at once per service
+    #[arg(long, global = true)]
+    pipelines: Option<usize>,
+    /// Most items of a batch
+    #[arg(long, global = true)]
+    batch: Option<i32>,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// One design of many stores with many labels, expanded in two stages
+    Fanout {
+        /// Stores
+        #[arg(long, default_value_t = 500)]
+        stores: u32,
+        /// Labels in each store
+        #[arg(long, default_value_t = 10_000)]
+        labels: u32,
+        /// Whether labels are rendered
+        #[arg(long, value_enum, default_value = "null")]
+        renderer: RendererKind,
+    },
+    /// The ECC model of every label refreshed, with price changes in the midst of it
+    Model {
+        /// Labels over all stores
+        #[arg(long)]
+        labels: u32,
+        /// Stores; left out: one for every 5,000 labels
+        #[arg(long)]
+        stores: Option<u32>,
+        /// Whether labels are rendered
+        #[arg(long, value_enum, default_value = "real")]
+        renderer: RendererKind,
+    },
+    /// Claims at 10,000 waiting rows and at more
+    Backlog {
+        /// Waiting rows
+        #[arg(long, default_value_t = 1_000_000)]
+        waiting: u32,
+    },
+}
+
+pub(super) async fn run(args: Args) -> anyhow::Result<()> {
+    daemon::telemetry::init(LogFormat::Text, LOG_FILTER);
+    let usual = PipelineSettings::default();
+    let pipelines = PipelineSettings {
+        pipelines: args.pipelines.unwrap_or(usual.pipelines),
+        batch_max: args.batch.unwrap_or(usual.batch_max),
+        ..usual
+    };
+    let common = Common { data_dir: args.data_dir, pipelines };
+    let report: Report = match args.what {
+        What::Fanout { stores, labels, renderer } => {
+            fanout::run(&common, fanout::Size { stores: stores.max(1), labels: labels.max(1), renderer }).await?
+        }
+        What::Model { labels, stores, renderer } => {
+            model::run(&common, model::Size { labels: labels.max(1), stores, renderer }).await?
+        }
+        What::Backlog { waiting } => backlog::run(&common, waiting).await?,
+    };
+    println!("{}", report.to_line());
+    Ok(())
+}
