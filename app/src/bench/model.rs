@@ -79,7 +79,7 @@ pub async fn run(common: &Common, size: Size) -> anyhow::Result<Report> {
     report.set("bench", "model");
     report.set("stores", size.stores());
     report.set("labels", size.labels_of_each() * size.stores());
-    let items = Items::of_demo()?;
+    let items = Shop::of_demo()?;
     report.set("render_labels_per_s_per_core", render_rate(&items).await?);
     load(&bench, size, &items, &mut report).await?;
     latencies(&bench, &mut report).await?;
@@ -95,13 +95,13 @@ pub async fn run(common: &Common, size: Size) -> anyhow::Result<Report> {
 }
 
 /// Items and the model of the demo tenant's first shop.
-struct Items {
+struct Shop {
     items: Vec<StoreItemValues>,
     model: Vec<u8>,
     layout: String,
 }
 
-impl Items {
+impl Shop {
     fn of_demo() -> anyhow::Result<Self> {
         let items = demo::records()?
             .into_iter()
@@ -120,7 +120,7 @@ impl Items {
 }
 
 /// Labels rendered, packed and digested a second by one thread, at 296 × 128, white, black and red.
-async fn render_rate(items: &Items) -> anyhow::Result<f64> {
+async fn render_rate(items: &Shop) -> anyhow::Result<f64> {
     let model = EccModel::parse(&items.layout)?;
     let items = items.items.clone();
     tokio::task::spawn_blocking(move || {
@@ -143,7 +143,7 @@ async fn render_rate(items: &Items) -> anyhow::Result<f64> {
     .await?
 }
 
-async fn load(bench: &Bench, size: Size, items: &Items, report: &mut Report) -> anyhow::Result<()> {
+async fn load(bench: &Bench, size: Size, items: &Shop, report: &mut Report) -> anyhow::Result<()> {
     let (stores, labels) = (size.stores(), size.labels_of_each());
     progress(format!("writing {stores} stores with {labels} labels each"));
     let spent = Spent::start();
@@ -173,7 +173,7 @@ fn probe_store() -> String {
     store(9_999)
 }
 
-async fn store_records(loader: &mut Loader, store: &str, items: &Items) -> anyhow::Result<()> {
+async fn store_records(loader: &mut Loader, store: &str, items: &Shop) -> anyhow::Result<()> {
     let access_point = AccessPoint { driver: "folder".to_owned(), address: String::new() };
     loader.put(DtoType::AccessPoint, format!("{store}/accesspoints/ap-1"), &access_point).await?;
     for model in [MODEL, SMALL_MODEL] {
@@ -259,7 +259,7 @@ async fn null(bench: &Bench, size: Size, report: &mut Report) -> anyhow::Result<
     worker.stop().await
 }
 
-async fn real(bench: &Bench, size: Size, items: &Items, report: &mut Report) -> anyhow::Result<()> {
+async fn real(bench: &Bench, size: Size, items: &Shop, report: &mut Report) -> anyhow::Result<()> {
     report.set("renderer", "real");
     let services = vec![ServiceName::EccImageRender, ServiceName::EslImageMerger, ServiceName::HardwareExporter];
     let _worker = Worker::start(bench.worker(services)).await?;
