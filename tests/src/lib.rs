@@ -1,7 +1,14 @@
 //! End-to-end tests: the harness. The scenarios are one integration binary, `tests/it/`.
 //!
+//! In reading order: [`topology`] starts the product in its three shapes; [`data`] writes a small retailer; [`rest`],
+//! [`grpc`] and [`browser`] are the ways in; [`tables`] and the checker behind it, and [`pictures`], say whether what came of
+//! it is right; [`process`] and [`wait`] carry them; [`source`] reads the workspace's own sources.
+//!
 //! Invariants
-//! - What checks the product ([`source`] and later the checkers) shares no code with it.
+//! - What judges the product shares no code with it: the checker knows the table definitions only, and the pictures'
+//!   comparison only the renderer, which has its own golden pictures.
+//! - Tests wait for conditions, each with a limit, in one place ([`wait`]).
+//! - Each test has a product of its own, with a data directory and ports of its own; none depends on another.
 //!
 //! Deliberately not here: tests of one room through its own surface; they lie in that room.
 #![expect(

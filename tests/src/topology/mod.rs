@@ -5,6 +5,7 @@
 //! - [`Topology::three`]: `reshelf platform`, `reshelf-worker` and `reshelf-gateway` over loopback gRPC.
 //!
 //! Each has a data directory of its own that goes when the topology does; ports are chosen by the system.
+//! [`Topology::stop`] ends it in order, where that is part of what is tested; otherwise it ends with the test.
 
 mod dev;
 mod in_process;
