@@ -4,11 +4,12 @@ use std::{env, error::Error, fs, path::PathBuf};
 
 use prost::Message as _;
 
-const FILES: [&str; 4] = [
+const FILES: [&str; 5] = [
     "cqs/v1/cqs.proto",
     "dtoflow/v1/dtoflow.proto",
     "records/v1/records.proto",
     "ecc_image_render/v1/ecc_image_render.proto",
+    "studio_renderer/v1/studio_renderer.proto",
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -13,7 +13,8 @@ use domain::{Clock, ErrorCode, ServiceName};
 use proto::{
     Transport,
     ecc_image_render::v1::{
-        TriggerModelRefreshRequest, TriggerModelRefreshResponse,
+        TriggerEccStoreRerenderRequest, TriggerEccStoreRerenderResponse, TriggerModelRefreshRequest,
+        TriggerModelRefreshResponse,
         ecc_image_render_triggers_server::{EccImageRenderTriggers, EccImageRenderTriggersServer},
     },
     ecc_triggers_client, refusal_from_status, status_from_refusal,
@@ -33,6 +34,13 @@ impl EccImageRenderTriggers for Echo {
         let caller = caller(&request).map_err(|refusal| status_from_refusal(&refusal))?;
         let sample = vec![caller.identity().to_string()];
         Ok(Response::new(TriggerModelRefreshResponse { sample_label_ids: sample, ..Default::default() }))
+    }
+
+    async fn trigger_ecc_store_rerender(
+        &self,
+        _: Request<TriggerEccStoreRerenderRequest>,
+    ) -> Result<Response<TriggerEccStoreRerenderResponse>, Status> {
+        Err(Status::unimplemented("the echo has one trigger"))
     }
 }
 

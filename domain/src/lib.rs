@@ -30,5 +30,5 @@ pub use parents::Parent;
 pub use reason::{Reason, ReasonError};
 pub use service::{ServiceIdentity, ServiceName};
 pub use timestamp::{SLA_MAX_AHEAD_MS, Timestamp, sla_clamp};
-pub use trigger::Trigger;
+pub use trigger::{RENDER_ALLOWANCE_MS, Trigger};
 pub use urn::{Urn, UrnError};

@@ -45,6 +45,12 @@ closed_text_enum!(
     OperatorScope, "scope" {
         /// Call the model-refresh trigger.
         TriggerModelRefresh = "trigger:model-refresh",
+        /// Call the design-refresh trigger.
+        TriggerDesignRefresh = "trigger:design-refresh",
+        /// Call the trigger that renders a store's ECC labels again.
+        TriggerEccStoreRerender = "trigger:ecc-store-rerender",
+        /// Call the trigger that renders a store's Studio labels again.
+        TriggerStudioStoreRerender = "trigger:studio-store-rerender",
         /// Touch records.
         TriggerTouch = "trigger:touch",
         /// Follow operations.

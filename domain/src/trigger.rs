@@ -8,24 +8,34 @@ closed_text_enum!(
     Trigger, "trigger" {
         /// Render every label linked to one ECC model of a store again.
         ModelRefresh = "model-refresh",
+        /// Render every label linked to one Studio design of a tenant again, in all its stores.
+        DesignRefresh = "design-refresh",
+        /// Render every label of a store that is linked to an ECC model again.
+        EccStoreRerender = "ecc-store-rerender",
+        /// Render every label of a store that is linked to a Studio design again.
+        StudioStoreRerender = "studio-store-rerender",
     }
 );
 
-/// Four hours, in milliseconds: a refresh is bulk work; ordinary changes go first.
-const REFRESH_ALLOWANCE_MS: i64 = 4 * 60 * 60 * 1000;
+/// Four hours, in milliseconds: rendering many labels again is bulk work; ordinary changes go first. A written design,
+/// which renders the same labels as its trigger does, has the same allowance.
+pub const RENDER_ALLOWANCE_MS: i64 = 4 * 60 * 60 * 1000;
 
 impl Trigger {
     /// The service that owns the trigger and whose queue the operation starts in.
     pub const fn service(self) -> ServiceName {
         match self {
-            Self::ModelRefresh => ServiceName::EccImageRender,
+            Self::ModelRefresh | Self::EccStoreRerender => ServiceName::EccImageRender,
+            Self::DesignRefresh | Self::StudioStoreRerender => ServiceName::StudioRenderer,
         }
     }
 
     /// How far ahead the gateway sets the SLA timestamp when the operator names none, in milliseconds.
     pub const fn bulk_allowance_ms(self) -> i64 {
         match self {
-            Self::ModelRefresh => REFRESH_ALLOWANCE_MS,
+            Self::ModelRefresh | Self::DesignRefresh | Self::EccStoreRerender | Self::StudioStoreRerender => {
+                RENDER_ALLOWANCE_MS
+            }
         }
     }
 
@@ -33,6 +43,9 @@ impl Trigger {
     pub const fn scope(self) -> OperatorScope {
         match self {
             Self::ModelRefresh => OperatorScope::TriggerModelRefresh,
+            Self::DesignRefresh => OperatorScope::TriggerDesignRefresh,
+            Self::EccStoreRerender => OperatorScope::TriggerEccStoreRerender,
+            Self::StudioStoreRerender => OperatorScope::TriggerStudioStoreRerender,
         }
     }
 }

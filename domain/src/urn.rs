@@ -84,6 +84,18 @@ impl Urn {
         }
     }
 
+    /// A tenant's parent as it is seen from one of its stores: `t/T/designs/D` from S is `t/T/s/S/designs/D`. What lies in
+    /// a store is moved to that store.
+    #[must_use]
+    pub fn seen_from(&self, store: &StoreId) -> Self {
+        match self {
+            Self::Tenant(tenant) | Self::Store(tenant, _) => Self::Store(tenant.clone(), store.clone()),
+            Self::TenantRecord(tenant, collection, id) | Self::StoreRecord(tenant, _, collection, id) => {
+                Self::StoreRecord(tenant.clone(), store.clone(), *collection, id.clone())
+            }
+        }
+    }
+
     /// The record of another type with the same tenant, store and id: link, images and status of a label share its id.
     #[must_use]
     pub fn sibling(&self, dto_type: DtoType) -> Option<Self> {
@@ -161,6 +173,14 @@ mod tests {
             "t/T/nothing/X",
         ] {
             assert!(text.parse::<Urn>().is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_tenants_parent_is_seen_from_each_store() {
+        let store: StoreId = "S".parse().unwrap();
+        for (parent, seen) in [("t/T/designs/D", "t/T/s/S/designs/D"), ("t/T", "t/T/s/S"), ("t/T/s/R", "t/T/s/S")] {
+            assert_eq!(parent.parse::<Urn>().unwrap().seen_from(&store).to_string(), seen);
         }
     }
 

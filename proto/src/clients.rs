@@ -6,6 +6,7 @@ use crate::{
     Transport, cqs::v1::change_queue_service_client::ChangeQueueServiceClient,
     dtoflow::v1::dto_flow_service_client::DtoFlowServiceClient,
     ecc_image_render::v1::ecc_image_render_triggers_client::EccImageRenderTriggersClient,
+    studio_renderer::v1::studio_renderer_triggers_client::StudioRendererTriggersClient,
 };
 
 /// A client of the change queue service.
@@ -14,6 +15,8 @@ pub type CqsClient = ChangeQueueServiceClient<Transport>;
 pub type DtoFlowClient = DtoFlowServiceClient<Transport>;
 /// A client of the ECC renderer's triggers.
 pub type EccTriggersClient = EccImageRenderTriggersClient<Transport>;
+/// A client of the Studio renderer's triggers.
+pub type StudioTriggersClient = StudioRendererTriggersClient<Transport>;
 
 /// A CQS client over `transport` (already carrying credentials).
 pub fn cqs_client(transport: Transport) -> CqsClient {
@@ -32,4 +35,9 @@ pub fn dtoflow_client(transport: Transport) -> DtoFlowClient {
 /// A client of the ECC renderer's triggers over `transport` (already carrying credentials).
 pub fn ecc_triggers_client(transport: Transport) -> EccTriggersClient {
     EccImageRenderTriggersClient::new(transport)
+}
+
+/// A client of the Studio renderer's triggers over `transport` (already carrying credentials).
+pub fn studio_triggers_client(transport: Transport) -> StudioTriggersClient {
+    StudioRendererTriggersClient::new(transport)
 }

@@ -14,7 +14,10 @@ mod convert;
 mod status;
 mod transport;
 
-pub use clients::{CqsClient, DtoFlowClient, EccTriggersClient, cqs_client, dtoflow_client, ecc_triggers_client};
+pub use clients::{
+    CqsClient, DtoFlowClient, EccTriggersClient, StudioTriggersClient, cqs_client, dtoflow_client, ecc_triggers_client,
+    studio_triggers_client,
+};
 pub use convert::{
     lease_from_wire, notification_from_wire, notification_to_wire, outcome_from_wire, outcome_to_wire, parse_field,
     shape_from_wire, shape_to_wire, split_item_from_wire, split_item_to_wire, timestamp_from_wire, timestamp_to_wire,
@@ -58,4 +61,8 @@ generated!(
 generated!(
     /// Triggers of the ECC renderer.
     ecc_image_render, "ecc_image_render.v1", clippy::allow_attributes, clippy::allow_attributes_without_reason
+);
+generated!(
+    /// Triggers of the Studio renderer.
+    studio_renderer, "studio_renderer.v1", clippy::allow_attributes, clippy::allow_attributes_without_reason
 );

@@ -156,6 +156,9 @@ fn standard_grants(service: ServiceName) -> (&'static [DtoType], &'static [&'sta
                 "dtoflow.v1.DtoFlowService/ListStoresByAlias",
                 "dtoflow.v1.DtoFlowService/TouchDto",
                 "ecc_image_render.v1.EccImageRenderTriggers/TriggerModelRefresh",
+                "ecc_image_render.v1.EccImageRenderTriggers/TriggerEccStoreRerender",
+                "studio_renderer.v1.StudioRendererTriggers/TriggerDesignRefresh",
+                "studio_renderer.v1.StudioRendererTriggers/TriggerStudioStoreRerender",
             ],
         ),
         ServiceName::RecordImport => (
