@@ -8,7 +8,7 @@ use daemon::{SystemClock, SystemIds, identity::Verifier, shutdown::Shutdown};
 use domain::{Clock, IdSource, ServiceName};
 use tokio::net::TcpListener;
 use worker::{
-    Worker, WorkerError, WorkerParts,
+    RenderEngine, Worker, WorkerError, WorkerParts,
     config::{self, Insecure, WorkerConfig},
     trigger_routes,
 };
@@ -47,6 +47,7 @@ async fn run(config: &WorkerConfig, insecure: Insecure) -> anyhow::Result<()> {
         platform: daemon::channel::connect(&config.platform).context("platform")?,
         credentials: config.credentials(&clock)?,
         exporter: config.exporter.clone(),
+        engine: RenderEngine::default(),
         pipelines: config.pipelines.clone(),
         clock: Arc::clone(&clock),
         ids,

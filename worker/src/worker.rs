@@ -7,7 +7,7 @@ use domain::{Clock, IdSource, ServiceName};
 use proto::Transport;
 
 use crate::{
-    PipelineSettings,
+    PipelineSettings, RenderEngine,
     runtime::{Platform, Runtime, RuntimeParts, Service},
     services,
 };
@@ -34,6 +34,8 @@ pub struct WorkerParts {
     pub credentials: BTreeMap<ServiceName, ServiceCredentials>,
     /// The exporter's drivers.
     pub exporter: ExporterSettings,
+    /// How the renderers draw.
+    pub engine: RenderEngine,
     /// How each service's queue is worked.
     pub pipelines: PipelineSettings,
     /// Now.
@@ -97,7 +99,9 @@ impl Worker {
             if run.iter().any(|service| service.name() == *name) {
                 return Err(WorkerError::Twice(*name));
             }
-            run.push(services::service(*name, &parts.exporter).ok_or(WorkerError::UnknownService(*name))?);
+            run.push(
+                services::service(*name, &parts.exporter, parts.engine).ok_or(WorkerError::UnknownService(*name))?,
+            );
         }
         start_services(parts, run).await
     }

@@ -29,8 +29,8 @@ pub(crate) use cpu::{contained, on_cpu};
 pub(crate) use label::{Label, LabelRef};
 pub(crate) use pipeline::{Runtime, RuntimeParts};
 pub(crate) use platform::Platform;
-pub(crate) use read::{Found, Reads, Records};
-pub(crate) use service::{AliasQuery, Context, Reported, Route, Service, Verdict};
+pub(crate) use read::{Found, Reads, RecordType, Records};
+pub(crate) use service::{AliasQuery, Context, Expansion, Reported, Route, Service, Verdict};
 pub(crate) use write::{Input, RecordWrite, WriteState, write_many};
 
 pub use pipeline::PipelineSettings;

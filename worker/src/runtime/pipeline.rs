@@ -223,7 +223,11 @@ impl Runtime {
             };
             match service.route(&notification.item) {
                 Route::Label(label) => labels.push((label, notification)),
-                Route::Split(query) => splits.push((notification, query)),
+                Route::Split(expansion) => splits.push((notification, expansion)),
+                Route::ForgetAndSplit(urn, expansion) => {
+                    service.forget(&urn).await;
+                    splits.push((notification, expansion));
+                }
                 Route::Forget(urn) => {
                     service.forget(&urn).await;
                     outcomes.push((id, Outcome::Done));

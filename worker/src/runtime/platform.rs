@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{ErrorCode, LeaseRef, Outcome, QueueName, Refusal, SplitItem};
+use domain::{ErrorCode, LeaseRef, Outcome, QueueName, Refusal};
 use proto::{
     CqsClient, DtoFlowClient, Transport,
     cqs::v1::{
@@ -10,14 +10,14 @@ use proto::{
         ReEnqueueRequest, ReEnqueueResponse, Subscription,
     },
     dtoflow::v1::{
-        DeleteManyRequest, Dto, GetKey, GetManyRequest, ListByAliasRequest, ListByAliasResponse, PutManyRequest,
-        WriteResult,
+        DeleteManyRequest, Dto, GetKey, GetManyRequest, ListByAliasRequest, ListByAliasResponse,
+        ListStoresByAliasRequest, ListStoresByAliasResponse, PutManyRequest, WriteResult,
     },
-    outcome_to_wire, shape_to_wire, split_item_to_wire,
+    outcome_to_wire, shape_to_wire, split_item_to_wire, timestamp_to_wire,
 };
 use tonic::{Response, Status};
 
-use super::{AliasQuery, CallError, Service};
+use super::{AliasQuery, CallError, Service, split::Page};
 
 /// How long a call may take beyond what it waits for by itself: a full bulk write on a busy disk stays well below.
 const CALL_LIMIT: Duration = Duration::from_secs(30);
@@ -111,16 +111,15 @@ impl Platform {
         &self,
         lease: &LeaseRef,
         notification_id: i64,
-        children: &[SplitItem],
-        next_cursor: &str,
+        page: &Page,
     ) -> Result<ReEnqueueResponse, CallError> {
         let request = ReEnqueueRequest {
             queue_name: lease.queue.to_string(),
             lease_generation: lease.generation,
             notification_id,
-            items: children.iter().map(split_item_to_wire).collect(),
-            next_cursor: next_cursor.to_owned(),
-            sla_timestamp: None,
+            items: page.children.iter().map(split_item_to_wire).collect(),
+            next_cursor: page.next_cursor.clone(),
+            sla_timestamp: page.lane_sla.map(timestamp_to_wire),
         };
         within(CALL_LIMIT, self.cqs.clone().re_enqueue(request)).await
     }
@@ -145,6 +144,23 @@ impl Platform {
             page_token: page_token.to_owned(),
         };
         within(CALL_LIMIT, self.dtoflow.clone().list_by_alias(request)).await
+    }
+
+    /// One page of the stores that have records under a tenant's parent.
+    pub(crate) async fn list_stores(
+        &self,
+        query: &AliasQuery,
+        page_size: usize,
+        page_token: &str,
+    ) -> Result<ListStoresByAliasResponse, CallError> {
+        let request = ListStoresByAliasRequest {
+            dto_type: query.dto_type.to_string(),
+            alias_name: query.alias.to_string(),
+            parent_id: query.parent.to_string(),
+            page_size: i32::try_from(page_size).unwrap_or(i32::MAX),
+            page_token: page_token.to_owned(),
+        };
+        within(CALL_LIMIT, self.dtoflow.clone().list_stores_by_alias(request)).await
     }
 
     pub(crate) async fn put_many(&self, request: PutManyRequest) -> Result<Vec<WriteResult>, CallError> {

@@ -29,6 +29,8 @@ record_types!(
     StoreEsl = StoreEsl,
     EccModel = EccModel,
     EccLink = EccLink,
+    Design = Design,
+    StudioLink = StudioLink,
     EslImage = EslImage,
     StoreEslStatus = StoreEslStatus,
 );

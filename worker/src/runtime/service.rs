@@ -47,12 +47,31 @@ pub(crate) struct Context<'a> {
 pub(crate) enum Route {
     /// Handle this label.
     Label(LabelRef),
-    /// Split into the records found there.
-    Split(AliasQuery),
+    /// Split it.
+    Split(Expansion),
     /// Forget what is cached of the record; nothing else.
     Forget(Urn),
+    /// Forget what is cached of the record, then split.
+    ForgetAndSplit(Urn, Expansion),
     /// Not of this service.
     Unknown,
+}
+
+/// What a notification is split into.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Expansion {
+    /// One notification for each record found there.
+    Records(AliasQuery),
+    /// One parent for each store that has records there: the same parent, seen from that store, by the same alias.
+    Stores(AliasQuery),
+    /// This parent alone. Where it leaves an ordinary change, it is due so many milliseconds after it: a fan-out is bulk
+    /// work, and other changes go first.
+    Parent {
+        /// The parent.
+        parent: SplitItem,
+        /// Milliseconds after the change's own SLA.
+        allowance_ms: i64,
+    },
 }
 
 /// Records found under a parent by an alias.

@@ -1,12 +1,13 @@
-//! Splitting: the next page of records found under a parent becomes children, in one `ReEnqueue` each.
+//! Splitting: the next page of what a notification expands to becomes its children, in one `ReEnqueue` each.
 
 use std::collections::BTreeMap;
 
 use domain::{
-    DtoType, IdSource, LeaseRef, Notification, Outcome, QueueName, SplitItem, Target, Urn, limits::SPLIT_CHILDREN_MAX,
+    DtoType, IdSource, LeaseRef, Notification, Outcome, QueueName, SplitItem, StoreId, Target, Timestamp, Urn,
+    limits::SPLIT_CHILDREN_MAX,
 };
 
-use super::{AliasQuery, CallError, Platform, backoff::persist};
+use super::{AliasQuery, CallError, Expansion, Platform, backoff::persist};
 
 /// `ReEnqueue` calls in flight of one batch: they share the platform's group commit.
 const CALLS_AT_ONCE: usize = 16;
@@ -17,6 +18,8 @@ pub(crate) struct Page {
     pub(crate) children: Vec<SplitItem>,
     /// Where the split goes on; empty when this page is the last.
     pub(crate) next_cursor: String,
+    /// When the lane is due that parents open where they leave an ordinary change; none: as the change.
+    pub(crate) lane_sla: Option<Timestamp>,
 }
 
 /// What came of splitting one notification.
@@ -39,14 +42,14 @@ pub(crate) struct Splitter<'a> {
 impl Splitter<'_> {
     /// Splits every notification by one page; results in order. Errors only with a lost lease. Each call is repeated by
     /// itself while the platform is away (a repeated `ReEnqueue` is a no-op), so that progress is kept.
-    pub(crate) async fn split_many(self, splits: &[(Notification, AliasQuery)]) -> Result<Vec<Split>, CallError> {
+    pub(crate) async fn split_many(self, splits: &[(Notification, Expansion)]) -> Result<Vec<Split>, CallError> {
         let mut done = Vec::with_capacity(splits.len());
         let mut ahead = splits.iter().zip(self.pages_or_causes(splits).await?);
         loop {
             let calls: Vec<_> = ahead
                 .by_ref()
                 .take(CALLS_AT_ONCE)
-                .map(|((notification, query), page)| self.split(notification, query, page))
+                .map(|((notification, expansion), page)| self.split(notification, expansion, page))
                 .collect();
             if calls.is_empty() {
                 return Ok(done);
@@ -58,7 +61,7 @@ impl Splitter<'_> {
     /// A page each; where one cannot be read, what is reported for it.
     async fn pages_or_causes(
         self,
-        splits: &[(Notification, AliasQuery)],
+        splits: &[(Notification, Expansion)],
     ) -> Result<Vec<Result<Page, Outcome>>, CallError> {
         match persist(self.ids, "a look-up", || pages(self.platform, splits)).await {
             Ok(pages) => return Ok(pages.into_iter().map(Ok).collect()),
@@ -66,8 +69,8 @@ impl Splitter<'_> {
             Err(error) => tracing::error!(%error, "a look-up for all failed; looking up one by one"),
         }
         let mut pages = Vec::with_capacity(splits.len());
-        for (notification, query) in splits {
-            let page = persist(self.ids, "a look-up", || alone(self.platform, query, &notification.cursor)).await;
+        for (notification, expansion) in splits {
+            let page = persist(self.ids, "a look-up", || alone(self.platform, notification, expansion)).await;
             pages.push(reported(page)?);
         }
         Ok(pages)
@@ -76,7 +79,7 @@ impl Splitter<'_> {
     async fn split(
         self,
         notification: &Notification,
-        query: &AliasQuery,
+        expansion: &Expansion,
         page: Result<Page, Outcome>,
     ) -> Result<Split, CallError> {
         let page = match page {
@@ -85,15 +88,15 @@ impl Splitter<'_> {
         };
         let queue = &self.lease.queue;
         if page.children.is_empty() && page.next_cursor.is_empty() && notification.cursor.is_empty() {
-            log(queue, notification, query, (0, 0), "nothing found");
+            log(queue, notification, expansion, (0, 0), "nothing found");
             return Ok(Split::Report(Outcome::Done));
         }
-        let call = || self.platform.re_enqueue(self.lease, notification.id, &page.children, &page.next_cursor);
+        let call = || self.platform.re_enqueue(self.lease, notification.id, &page);
         match reported(persist(self.ids, "a split", call).await)? {
             Err(outcome) => Ok(Split::Report(outcome)),
             Ok(response) => {
                 let state = if page.next_cursor.is_empty() { "split" } else { "split, more to come" };
-                log(queue, notification, query, (response.items_enqueued, response.items_coalesced), state);
+                log(queue, notification, expansion, (response.items_enqueued, response.items_coalesced), state);
                 Ok(Split::ReEnqueued)
             }
         }
@@ -113,34 +116,41 @@ fn reported<T>(result: Result<T, CallError>) -> Result<Result<T, Outcome>, CallE
 fn log(
     queue: &QueueName,
     notification: &Notification,
-    query: &AliasQuery,
+    expansion: &Expansion,
     (enqueued, coalesced): (i32, i32),
     state: &str,
 ) {
+    let (into, of) = match expansion {
+        Expansion::Records(query) => ("records", query.dto_type),
+        Expansion::Stores(query) => ("stores", query.dto_type),
+        Expansion::Parent { parent, .. } => ("a parent", parent.dto_type),
+    };
     let tracking_id = notification.tracking_id.as_ref().map(domain::TrackingId::as_str).unwrap_or_default();
     // A real parent is rare and worth a line; a changed item is not, unless someone follows it.
     if notification.item.target.is_parent() || !tracking_id.is_empty() {
         tracing::info!(
             queue = %queue, tracking_id, urn = %notification.item.target.urn(),
-            found = %query.dto_type, by = %query.alias, enqueued, coalesced, "{state}"
+            %of, into, enqueued, coalesced, "{state}"
         );
     } else {
-        tracing::debug!(urn = %notification.item.target.urn(), found = %query.dto_type, enqueued, coalesced, "{state}");
+        tracing::debug!(urn = %notification.item.target.urn(), %of, into, enqueued, coalesced, "{state}");
     }
 }
 
 /// The next page of every notification: those at their start share look-ups, as changed items come by the hundred.
-async fn pages(platform: &Platform, splits: &[(Notification, AliasQuery)]) -> Result<Vec<Page>, CallError> {
-    let mut groups = BTreeMap::<_, Vec<usize>>::new();
-    for (index, (notification, query)) in splits.iter().enumerate() {
-        if notification.cursor.is_empty() {
-            groups.entry((query.dto_type, query.alias)).or_default().push(index);
+async fn pages(platform: &Platform, splits: &[(Notification, Expansion)]) -> Result<Vec<Page>, CallError> {
+    let mut groups = BTreeMap::<_, Vec<(usize, &AliasQuery)>>::new();
+    for (index, (notification, expansion)) in splits.iter().enumerate() {
+        if let Expansion::Records(query) = expansion
+            && notification.cursor.is_empty()
+        {
+            groups.entry((query.dto_type, query.alias)).or_default().push((index, query));
         }
     }
     let mut shared: Vec<Option<Page>> = vec![None; splits.len()];
-    for ((dto_type, _), indices) in groups {
-        let queries: Vec<&AliasQuery> =
-            indices.iter().filter_map(|index| splits.get(*index)).map(|(_, query)| query).collect();
+    // One alone gains nothing from sharing, and a large one would be looked up twice.
+    for ((dto_type, _), members) in groups.into_iter().filter(|(_, members)| members.len() > 1) {
+        let (indices, queries): (Vec<usize>, Vec<&AliasQuery>) = members.into_iter().unzip();
         let answer = platform.list_by_alias(&queries, SPLIT_CHILDREN_MAX, "").await?;
         let entries = answer.entries.iter().map(|entry| (entry.parent_index, entry.dto_id.as_str()));
         let whole = whole_pages(dto_type, queries.len(), entries, answer.next_page_token.is_empty())?;
@@ -151,19 +161,43 @@ async fn pages(platform: &Platform, splits: &[(Notification, AliasQuery)]) -> Re
         }
     }
     let mut pages = Vec::with_capacity(splits.len());
-    for (page, (notification, query)) in shared.into_iter().zip(splits) {
+    for (page, (notification, expansion)) in shared.into_iter().zip(splits) {
         pages.push(match page {
             Some(page) => page,
-            None => alone(platform, query, &notification.cursor).await?,
+            None => alone(platform, notification, expansion).await?,
         });
     }
     Ok(pages)
 }
 
-async fn alone(platform: &Platform, query: &AliasQuery, cursor: &str) -> Result<Page, CallError> {
-    let answer = platform.list_by_alias(&[query], SPLIT_CHILDREN_MAX, cursor).await?;
-    let children = answer.entries.iter().map(|entry| child(query.dto_type, &entry.dto_id)).collect::<Result<_, _>>()?;
-    Ok(Page { children, next_cursor: answer.next_page_token })
+async fn alone(platform: &Platform, notification: &Notification, expansion: &Expansion) -> Result<Page, CallError> {
+    let cursor = &notification.cursor;
+    match expansion {
+        Expansion::Records(query) => {
+            let answer = platform.list_by_alias(&[query], SPLIT_CHILDREN_MAX, cursor).await?;
+            let children =
+                answer.entries.iter().map(|entry| child(query.dto_type, &entry.dto_id)).collect::<Result<_, _>>()?;
+            Ok(Page { children, next_cursor: answer.next_page_token, lane_sla: None })
+        }
+        Expansion::Stores(query) => {
+            let answer = platform.list_stores(query, SPLIT_CHILDREN_MAX, cursor).await?;
+            let children =
+                answer.stores.iter().map(|store| in_store(query, &store.store_id)).collect::<Result<_, _>>()?;
+            Ok(Page { children, next_cursor: answer.next_page_token, lane_sla: None })
+        }
+        Expansion::Parent { parent, allowance_ms } => Ok(Page {
+            children: vec![parent.clone()],
+            next_cursor: String::new(),
+            lane_sla: Some(notification.sla.plus_ms(*allowance_ms)),
+        }),
+    }
+}
+
+/// The parent of `query` seen from a store.
+fn in_store(query: &AliasQuery, store_id: &str) -> Result<SplitItem, CallError> {
+    let store: StoreId = store_id.parse().map_err(|error| CallError::answer(&format!("store {store_id:?} {error}")))?;
+    let parent = Target::Parent(query.parent.seen_from(&store));
+    Ok(SplitItem { dto_type: query.dto_type, target: parent, alias: Some(query.alias) })
 }
 
 /// Per parent its page, or none where the shared page may have cut it: when more is to come, that is the last parent

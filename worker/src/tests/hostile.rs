@@ -25,7 +25,7 @@ struct Interrupted<F> {
 
 impl<F> Interrupted<F> {
     fn by(meanwhile: F) -> Arc<Self> {
-        Arc::new(Self { inner: EccImageRender::new(), armed: AtomicBool::new(true), meanwhile })
+        Arc::new(Self { inner: EccImageRender::new(render::render), armed: AtomicBool::new(true), meanwhile })
     }
 }
 
@@ -123,7 +123,7 @@ async fn a_worker_that_lost_its_lease_writes_nothing() {
 #[tokio::test]
 async fn a_panic_while_rendering_fails_its_label_only() {
     let world = World::new();
-    let renderer = EccImageRender::with_renderer(|model, input| {
+    let renderer = EccImageRender::new(|model, input| {
         assert_ne!(input.item.get("name").map(String::as_str), Some("boom"), "a panic on purpose");
         render::render(model, input)
     });

@@ -4,5 +4,6 @@ mod away;
 mod exporter;
 mod flow;
 mod hostile;
+mod studio;
 mod triggers;
 mod world;

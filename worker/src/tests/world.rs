@@ -13,7 +13,7 @@ use dtoflow::{DtoFlowServer, DtoFlowServerParts, memory::MemoryDtoStore};
 use picture::Picture;
 use prost::Message;
 use proto::{
-    CqsClient, DtoFlowClient, EccTriggersClient, Transport,
+    CqsClient, DtoFlowClient, EccTriggersClient, StudioTriggersClient, Transport,
     cqs::v1::{AuditEntry, GetOperationRequest, ListAuditRequest, Operation, OperationState},
     dtoflow::v1::{
         DeleteItem, DeleteManyRequest, Dto, GetKey, GetManyRequest, PutItem, PutManyRequest, TouchDtoRequest,
@@ -24,7 +24,8 @@ use proto::{
 use tonic::service::Routes;
 
 use crate::{
-    ExporterSettings, PipelineSettings, WorkerParts, runtime::Service, trigger_routes, worker::start_services,
+    ExporterSettings, PipelineSettings, RenderEngine, WorkerParts, runtime::Service, trigger_routes,
+    worker::start_services,
 };
 
 /// Longest wait for anything here, in real time.
@@ -38,6 +39,8 @@ pub(super) struct World {
     pub(super) credentials: BTreeMap<ServiceName, ServiceCredentials>,
     /// The lease of its workers, in milliseconds.
     pub(super) lease_ms: i32,
+    /// How its renderers draw.
+    pub(super) engine: RenderEngine,
     /// How workers reach the platform.
     pub(super) worker_transport: Transport,
     queues: MemoryCqsStore,
@@ -88,6 +91,7 @@ impl World {
             dir: tempfile::tempdir().unwrap(),
             credentials,
             lease_ms: LEASE_MS,
+            engine: RenderEngine::default(),
             worker_transport,
             queues,
             platform,
@@ -101,10 +105,16 @@ impl World {
 
     fn parts(&self) -> WorkerParts {
         WorkerParts {
-            services: vec![ServiceName::EccImageRender, ServiceName::EslImageMerger, ServiceName::HardwareExporter],
+            services: vec![
+                ServiceName::EccImageRender,
+                ServiceName::StudioRenderer,
+                ServiceName::EslImageMerger,
+                ServiceName::HardwareExporter,
+            ],
             platform: self.worker_transport.clone(),
             credentials: self.credentials.clone(),
             exporter: self.exporter(),
+            engine: self.engine,
             pipelines: PipelineSettings { wait_ms: 200, lease_ms: self.lease_ms, ..PipelineSettings::default() },
             clock: self.clock.clone(),
             ids: Arc::new(SeededIds::new(2)),
@@ -120,7 +130,7 @@ impl World {
 
     /// A service as the program runs it.
     pub(super) fn service(&self, name: ServiceName) -> Arc<dyn Service> {
-        crate::services::service(name, &self.exporter()).unwrap()
+        crate::services::service(name, &self.exporter(), self.engine).unwrap()
     }
 
     /// A worker with these services.
@@ -143,11 +153,20 @@ impl World {
         proto::cqs_client(self.transport(service))
     }
 
-    /// The triggers, called as `service`.
+    /// The ECC renderer's triggers, called as `service`.
     pub(super) fn triggers(&self, service: ServiceName) -> EccTriggersClient {
-        let routes = trigger_routes(&self.parts()).unwrap();
-        let server = serve::in_process(routes, self.verifier.clone());
-        proto::ecc_triggers_client(self.credentials[&service].attach(server))
+        proto::ecc_triggers_client(self.trigger_transport(service))
+    }
+
+    /// The Studio renderer's triggers, called as `service`.
+    pub(super) fn studio_triggers(&self, service: ServiceName) -> StudioTriggersClient {
+        proto::studio_triggers_client(self.trigger_transport(service))
+    }
+
+    /// They reach the platform whatever becomes of the workers' way there.
+    fn trigger_transport(&self, service: ServiceName) -> Transport {
+        let routes = trigger_routes(&WorkerParts { platform: self.platform.clone(), ..self.parts() }).unwrap();
+        self.credentials[&service].attach(serve::in_process(routes, self.verifier.clone()))
     }
 
     pub(super) async fn put(&self, dto_type: DtoType, urn: &str, record: impl Message) {

@@ -8,10 +8,12 @@ use proto::{
     cqs::v1::{
         AppendAuditRequest, AuditEntry, GetOperationRequest, Operation, SelfEnqueueRequest, SelfEnqueueResponse,
     },
-    dtoflow::v1::{CountByAliasRequest, GetKey, GetManyRequest, ListByAliasRequest},
+    dtoflow::v1::{CountByAliasRequest, GetKey, GetManyRequest, ListByAliasRequest, ListStoresByAliasRequest},
     refusal_from_status,
 };
 use tonic::{Response, Status};
+
+use super::ask::Page;
 
 /// How long one call may take: an operator waits for the answer, and every call here is O(1).
 const CALL_LIMIT: Duration = Duration::from_secs(10);
@@ -68,6 +70,25 @@ impl Calls {
         };
         let answer = within(self.dtoflow.clone().count_by_alias(request)).await?;
         answer.counts.first().copied().ok_or_else(Refusal::internal)
+    }
+
+    /// A page of the stores that have records under a tenant's parent, with their counts, and the next page's token.
+    pub(super) async fn stores(
+        &self,
+        (dto_type, alias): (DtoType, AliasName),
+        parent: &Urn,
+        page: &Page,
+    ) -> Result<(Vec<(String, i64)>, String), Refusal> {
+        let request = ListStoresByAliasRequest {
+            dto_type: dto_type.to_string(),
+            alias_name: alias.to_string(),
+            parent_id: parent.to_string(),
+            page_size: page.size,
+            page_token: page.token.clone(),
+        };
+        let answer = within(self.dtoflow.clone().list_stores_by_alias(request)).await?;
+        let stores = answer.stores.into_iter().map(|store| (store.store_id, store.count)).collect();
+        Ok((stores, answer.next_page_token))
     }
 
     /// The first records under a parent, by id.

@@ -4,20 +4,37 @@
 //! the operator gateway may call; every refusal after that is known is written to the audit log, unless CQS, which
 //! audits its own, made it.
 //!
+//! Reading order: [`ask`] (a request, and what each trigger says of its own), [`run`] (the way all of them take), a file
+//! per trigger, `calls`, `audit`.
+//!
 //! Deliberately not here: operator tokens and scopes (`gateway` checked them), finding the records (splitting does).
 
+mod ask;
 mod audit;
 mod calls;
+mod design_refresh;
+mod ecc_store_rerender;
 mod model_refresh;
+mod run;
+mod studio_store_rerender;
 
 use domain::ServiceName;
-use proto::ecc_image_render::v1::{
-    TriggerModelRefreshRequest, TriggerModelRefreshResponse,
-    ecc_image_render_triggers_server::{EccImageRenderTriggers, EccImageRenderTriggersServer},
+use proto::{
+    ecc_image_render::v1::{
+        TriggerEccStoreRerenderRequest, TriggerEccStoreRerenderResponse, TriggerModelRefreshRequest,
+        TriggerModelRefreshResponse,
+        ecc_image_render_triggers_server::{EccImageRenderTriggers, EccImageRenderTriggersServer},
+    },
+    studio_renderer::v1::{
+        TriggerDesignRefreshRequest, TriggerDesignRefreshResponse, TriggerStudioStoreRerenderRequest,
+        TriggerStudioStoreRerenderResponse,
+        studio_renderer_triggers_server::{StudioRendererTriggers, StudioRendererTriggersServer},
+    },
 };
 use tonic::{Request, Response, Status, service::Routes};
 
 use crate::{WorkerError, WorkerParts};
+use calls::Calls;
 
 /// The trigger services of the services in `parts`, for a server with the identity layer in front.
 pub fn trigger_routes(parts: &WorkerParts) -> Result<Routes, WorkerError> {
@@ -26,20 +43,26 @@ pub fn trigger_routes(parts: &WorkerParts) -> Result<Routes, WorkerError> {
 
 /// The same, beside the routes of other servers.
 pub fn add_trigger_routes(mut routes: Routes, parts: &WorkerParts) -> Result<Routes, WorkerError> {
-    if parts.services.contains(&ServiceName::EccImageRender) {
-        let name = ServiceName::EccImageRender;
+    let calls_as = |name: ServiceName| {
         let credentials = parts.credentials.get(&name).ok_or(WorkerError::NoCredentials(name))?;
-        let transport = credentials.attach(parts.platform.clone());
-        let server = EccTriggers { calls: calls::Calls::new(&transport) };
+        Ok(Calls::new(&credentials.attach(parts.platform.clone())))
+    };
+    if parts.services.contains(&ServiceName::EccImageRender) {
+        let server = EccTriggers(calls_as(ServiceName::EccImageRender)?);
         routes = routes.add_service(EccImageRenderTriggersServer::new(server));
+    }
+    if parts.services.contains(&ServiceName::StudioRenderer) {
+        let server = StudioTriggers(calls_as(ServiceName::StudioRenderer)?);
+        routes = routes.add_service(StudioRendererTriggersServer::new(server));
     }
     Ok(routes)
 }
 
 /// Triggers of the ECC renderer.
-struct EccTriggers {
-    calls: calls::Calls,
-}
+struct EccTriggers(Calls);
+
+/// Triggers of the Studio renderer.
+struct StudioTriggers(Calls);
 
 #[tonic::async_trait]
 impl EccImageRenderTriggers for EccTriggers {
@@ -47,11 +70,30 @@ impl EccImageRenderTriggers for EccTriggers {
         &self,
         request: Request<TriggerModelRefreshRequest>,
     ) -> Result<Response<TriggerModelRefreshResponse>, Status> {
-        let caller = daemon::identity::caller(&request).map_err(|refusal| proto::status_from_refusal(&refusal))?;
-        let request = request.into_inner();
-        match model_refresh::trigger(&self.calls, &caller, &request).await {
-            Ok(response) => Ok(Response::new(response)),
-            Err(denied) => Err(audit::refuse(&self.calls, model_refresh::attempt(&request), denied).await),
-        }
+        run::answer(&self.0, request).await
+    }
+
+    async fn trigger_ecc_store_rerender(
+        &self,
+        request: Request<TriggerEccStoreRerenderRequest>,
+    ) -> Result<Response<TriggerEccStoreRerenderResponse>, Status> {
+        run::answer(&self.0, request).await
+    }
+}
+
+#[tonic::async_trait]
+impl StudioRendererTriggers for StudioTriggers {
+    async fn trigger_design_refresh(
+        &self,
+        request: Request<TriggerDesignRefreshRequest>,
+    ) -> Result<Response<TriggerDesignRefreshResponse>, Status> {
+        run::answer(&self.0, request).await
+    }
+
+    async fn trigger_studio_store_rerender(
+        &self,
+        request: Request<TriggerStudioStoreRerenderRequest>,
+    ) -> Result<Response<TriggerStudioStoreRerenderResponse>, Status> {
+        run::answer(&self.0, request).await
     }
 }

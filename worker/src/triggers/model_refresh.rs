@@ -1,190 +1,53 @@
 //! `TriggerModelRefresh`: every label linked to one ECC model of a store is rendered again.
-//!
-//! A dry run takes the same way as the live call up to the injection, so whatever refuses the one refuses the other.
-//! (Only a chosen SLA timestamp that differs from an accepted request's is seen by the live call alone: the ledger does
-//! not show who chose the accepted one.)
 
-use daemon::identity::Caller;
-use domain::{
-    AliasName, DtoType, ErrorCode, OperatorSubject, ParentShape, Reason, RecordId, Refusal, ServiceName, SplitItem,
-    StoreId, Target, TenantId, Timestamp, TrackingId, Trigger, Urn,
-};
+use domain::{AliasName, DtoType, ParentShape, RecordId, Refusal, StoreId, TenantId, Trigger, Urn};
 use proto::{
-    cqs::v1::{AuditEntry, Operation, SelfEnqueueRequest},
     ecc_image_render::v1::{TriggerModelRefreshRequest, TriggerModelRefreshResponse},
-    parse_field, split_item_to_wire, timestamp_from_wire, timestamp_to_wire,
+    parse_field,
 };
 
-use super::{
-    audit::{Denied, platform_failure, request_digest},
-    calls::Calls,
-};
+use super::ask::{Aim, Answer, Common, Exists, TriggerRequest, common};
 
-const RPC: &str = "ecc_image_render.v1.EccImageRenderTriggers/TriggerModelRefresh";
-const TRIGGER: Trigger = Trigger::ModelRefresh;
-/// The parent it injects.
-const SHAPE: ParentShape = ParentShape { dto_type: DtoType::EccLink, alias: Some(AliasName::ByEccModel) };
-/// Labels shown as samples.
-const SAMPLES: i32 = 10;
+impl TriggerRequest for TriggerModelRefreshRequest {
+    type Response = TriggerModelRefreshResponse;
+    const TRIGGER: Trigger = Trigger::ModelRefresh;
+    const RPC: &'static str = "ecc_image_render.v1.EccImageRenderTriggers/TriggerModelRefresh";
 
-/// A valid request.
-#[derive(Debug)]
-struct Ask {
-    tenant: TenantId,
-    store: StoreId,
-    model: RecordId,
-    reason: Reason,
-    tracking_id: TrackingId,
-    operator: OperatorSubject,
-    /// None: now, as CQS defaults.
-    sla: Option<Timestamp>,
-    sla_is_default: bool,
-}
+    fn common(&self) -> Common<'_> {
+        common!(self, (0, ""))
+    }
 
-impl Ask {
-    fn parse(request: &TriggerModelRefreshRequest) -> Result<Self, Refusal> {
-        Ok(Self {
-            tenant: parse_field("tenant_id", &request.tenant_id)?,
-            store: parse_field("store_id", &request.store_id)?,
-            model: parse_field("model_id", &request.model_id)?,
-            reason: parse_field("reason", &request.reason)?,
-            tracking_id: parse_field("tracking_id", &request.tracking_id)?,
-            operator: parse_field("operator_subject", &request.operator_subject)?,
-            sla: request.sla_timestamp.map(|sla| timestamp_from_wire("sla_timestamp", &sla)).transpose()?,
-            sla_is_default: request.sla_is_default,
+    fn aim(&self, tenant: &TenantId) -> Result<Aim, Refusal> {
+        let store: StoreId = parse_field("store_id", &self.store_id)?;
+        let model: RecordId = parse_field("model_id", &self.model_id)?;
+        Ok(Aim {
+            scope: Urn::in_store(tenant, &store, DtoType::EccModel, &model),
+            shape: ParentShape { dto_type: DtoType::EccLink, alias: Some(AliasName::ByEccModel) },
+            links: AliasName::ByEccModel,
+            exists: Exists::Record(DtoType::EccModel),
+            field: "model_id",
         })
     }
 
-    /// The model: what the operation's scope names and its parent is.
-    fn scope(&self) -> Urn {
-        Urn::in_store(&self.tenant, &self.store, DtoType::EccModel, &self.model)
-    }
-
-    /// Which field differs from an operation that has the tracking id already; none when it is the same request.
-    fn difference(&self, accepted: &Operation) -> Option<&'static str> {
-        let same_start = ServiceName::EccImageRender.as_str() == accepted.queue_name;
-        if !same_start || accepted.trigger != TRIGGER.as_str() {
-            return Some("tracking_id");
+    fn response(answer: Answer) -> TriggerModelRefreshResponse {
+        TriggerModelRefreshResponse {
+            items_enqueued: answer.items_enqueued,
+            labels: answer.labels,
+            sample_label_ids: answer.sample_label_ids,
+            replayed: answer.replayed,
+            sla_timestamp: answer.sla_timestamp,
+            accepted_at: answer.accepted_at,
         }
-        if accepted.scope != self.scope().to_string() {
-            let store = accepted.scope.parse::<Urn>().ok().and_then(|urn| urn.store().cloned());
-            return Some(if store.as_ref() == Some(&self.store) { "model_id" } else { "store_id" });
-        }
-        (accepted.reason != self.reason.as_str()).then_some("reason")
-    }
-
-    fn injection(&self) -> SelfEnqueueRequest {
-        let parent = SplitItem { dto_type: SHAPE.dto_type, target: Target::Parent(self.scope()), alias: SHAPE.alias };
-        SelfEnqueueRequest {
-            queue_name: ServiceName::EccImageRender.as_str().to_owned(),
-            items: vec![split_item_to_wire(&parent)],
-            reason: self.reason.as_str().to_owned(),
-            tracking_id: self.tracking_id.to_string(),
-            sla_timestamp: self.sla.map(timestamp_to_wire),
-            operator_subject: self.operator.to_string(),
-            trigger: TRIGGER.to_string(),
-            scope: self.scope().to_string(),
-            sla_is_default: self.sla_is_default,
-        }
-    }
-}
-
-/// What is known of an attempt, for its audit row: only what is valid.
-pub(super) fn attempt(request: &TriggerModelRefreshRequest) -> AuditEntry {
-    fn valid<T: std::str::FromStr>(text: &str) -> String {
-        if text.parse::<T>().is_ok() { text.to_owned() } else { String::new() }
-    }
-    AuditEntry {
-        operator_subject: valid::<OperatorSubject>(&request.operator_subject),
-        tenant_id: valid::<TenantId>(&request.tenant_id),
-        action: format!("trigger {TRIGGER}"),
-        tracking_id: valid::<TrackingId>(&request.tracking_id),
-        reason: valid::<Reason>(&request.reason),
-        request_digest: request_digest(request),
-        ..AuditEntry::default()
-    }
-}
-
-/// Checks, counts, and injects unless it is a dry run.
-pub(super) async fn trigger(
-    calls: &Calls,
-    caller: &Caller,
-    request: &TriggerModelRefreshRequest,
-) -> Result<TriggerModelRefreshResponse, Denied> {
-    caller.require_rpc(RPC)?;
-    // The standing of every service is in the registry; that operators are passed on by one only is this line's.
-    if caller.service() != ServiceName::OperatorGateway {
-        return Err(
-            Refusal::new(ErrorCode::PermissionDenied, format!("{} may not call triggers", caller.identity())).into()
-        );
-    }
-    let ask = Ask::parse(request)?;
-    let scope = ask.scope();
-    if !repeats(calls, &ask).await? && !calls.exists(DtoType::EccModel, &scope).await.map_err(platform_failure)? {
-        let text = "is not an ECC model of this store";
-        return Err(Refusal::new(ErrorCode::NotFound, text).at("model_id").into());
-    }
-    let labels = calls.count(SHAPE.dto_type, AliasName::ByEccModel, &scope).await.map_err(platform_failure)?;
-    let samples =
-        calls.first(SHAPE.dto_type, AliasName::ByEccModel, &scope, SAMPLES).await.map_err(platform_failure)?;
-    let counted = TriggerModelRefreshResponse {
-        labels,
-        sample_label_ids: samples.iter().filter_map(Urn::record_id).map(ToString::to_string).collect(),
-        ..TriggerModelRefreshResponse::default()
-    };
-    let (tracking_id, reason, operator) = (&ask.tracking_id, ask.reason.as_str(), &ask.operator);
-    if request.dry_run {
-        tracing::info!(%tracking_id, reason, %operator, %scope, labels, "{TRIGGER}: dry run");
-        return Ok(counted);
-    }
-    let accepted = calls.self_enqueue(ask.injection()).await.map_err(injection_failure)?;
-    tracing::info!(%tracking_id, reason, %operator, %scope, labels, replayed = accepted.replayed, "{TRIGGER}: accepted");
-    Ok(TriggerModelRefreshResponse {
-        items_enqueued: accepted.items_enqueued,
-        replayed: accepted.replayed,
-        sla_timestamp: accepted.sla_timestamp,
-        accepted_at: accepted.accepted_at,
-        ..counted
-    })
-}
-
-/// Whether the request was accepted before; refuses when its tracking id names another one.
-async fn repeats(calls: &Calls, ask: &Ask) -> Result<bool, Denied> {
-    let differs = |field: &str| {
-        let text = if field == "tracking_id" {
-            "names an operation of another trigger".to_owned()
-        } else {
-            format!("differs from the request that tracking id {} names already", ask.tracking_id)
-        };
-        Denied::from(Refusal::new(ErrorCode::AlreadyExists, text).at(field))
-    };
-    match calls.operation(&ask.tenant, &ask.tracking_id).await {
-        Ok(None) => Ok(false),
-        Ok(Some(accepted)) => ask.difference(&accepted).map_or(Ok(true), |field| Err(differs(field))),
-        // It started in another service's queue.
-        Err(refusal) if refusal.code == ErrorCode::PermissionDenied => Err(differs("tracking_id")),
-        Err(refusal) => Err(platform_failure(refusal)),
-    }
-}
-
-/// A refusal of the injection, in the operator's fields. CQS has audited it.
-fn injection_failure(mut refusal: Refusal) -> Denied {
-    match refusal.code {
-        ErrorCode::AlreadyExists => {
-            if matches!(refusal.field.as_str(), "items" | "scope") {
-                "model_id".clone_into(&mut refusal.field);
-            } else if matches!(refusal.field.as_str(), "queue_name" | "trigger" | "") {
-                "tracking_id".clone_into(&mut refusal.field);
-            }
-            Denied::Elsewhere(refusal)
-        }
-        _ => platform_failure(refusal),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use domain::ErrorCode;
+    use proto::cqs::v1::Operation;
+
     use super::*;
+    use crate::triggers::ask::{Ask, attempt};
 
     fn request() -> TriggerModelRefreshRequest {
         TriggerModelRefreshRequest {

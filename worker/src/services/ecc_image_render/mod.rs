@@ -1,66 +1,56 @@
 //! ecc-image-render-service: renders labels linked to an ECC model.
 //!
-//! Reading order: `plan` (which inputs, what to do with them; pure), `models` (parsed models by version), `draw`.
-//!
 //! Invariants
-//! - A picture is written with the versions of everything it was computed from, so a stale one never wins.
-//! - A label that cannot be rendered fails alone, with the model and the reason, and keeps its old picture.
 //! - A changed model only leaves the cache: its labels are rendered when a link or item changes, or on a trigger.
-
-mod draw;
-mod models;
-mod plan;
+//!
+//! Deliberately not here: from a label to its picture (`rendering`).
 
 use domain::{AliasName, DtoType, ParentShape, ServiceName, SplitItem, Target, Urn};
 use futures::{FutureExt as _, future::BoxFuture};
+use proto::records::v1 as records;
+use render::EccModel;
 
-use crate::runtime::{AliasQuery, CallError, Context, Label, LabelRef, Reads, Route, Service, Verdict};
-
-use draw::RenderFn;
-use models::Models;
-use plan::{Needs, Step};
+use super::rendering::{self, Linked, Parsed, Renderer, Source, engine::DrawFn};
+use crate::runtime::{CallError, Context, Label, Route, Service, Verdict};
 
 const SUBSCRIPTIONS: &[DtoType] = &[DtoType::EccLink, DtoType::StoreEsl, DtoType::StoreItemValues, DtoType::EccModel];
-const SHAPES: &[ParentShape] = &[ParentShape { dto_type: DtoType::EccLink, alias: Some(AliasName::ByEccModel) }];
+const SHAPES: &[ParentShape] = &[
+    ParentShape { dto_type: DtoType::EccLink, alias: Some(AliasName::ByEccModel) },
+    ParentShape { dto_type: DtoType::EccLink, alias: Some(AliasName::ByStore) },
+];
 
-/// The service.
-pub(crate) struct EccImageRender {
-    models: Models,
-    render: RenderFn,
+/// ECC links, models and pictures.
+pub(crate) struct Ecc;
+
+impl Source for Ecc {
+    type Link = records::EccLink;
+    type Layout = EccModel;
+    const LAYOUT: DtoType = DtoType::EccModel;
+    const IMAGE: DtoType = DtoType::EccEslImage;
+    const WORD: &'static str = "model";
+
+    fn linked(link: records::EccLink) -> Linked {
+        Linked { item_id: link.item_id, layout_id: link.model_id, parameters: link.parameters }
+    }
+
+    fn parse(payload: &[u8]) -> Parsed<EccModel> {
+        let record: Result<records::EccModel, _> = prost::Message::decode(payload);
+        match record {
+            Ok(record) => Parsed {
+                layout: EccModel::parse(&record.layout).map_err(|error| error.to_string()),
+                bytes: record.layout.len(),
+            },
+            Err(error) => Parsed { layout: Err(error.to_string()), bytes: payload.len() },
+        }
+    }
 }
 
+/// The service.
+pub(crate) struct EccImageRender(Renderer<Ecc>);
+
 impl EccImageRender {
-    pub(crate) fn new() -> Self {
-        Self::with_renderer(render::render)
-    }
-
-    /// With another renderer: how tests provoke a panic that the real one has no known way to.
-    pub(crate) fn with_renderer(render: RenderFn) -> Self {
-        Self { models: Models::new(), render }
-    }
-
-    async fn verdicts(&self, context: Context<'_>, labels: &[Label]) -> Result<Vec<Verdict>, CallError> {
-        let mut first = Reads::default();
-        for label in labels {
-            first.want(DtoType::EccLink, label.name.record(DtoType::EccLink));
-            first.want(DtoType::StoreEsl, label.name.record(DtoType::StoreEsl));
-        }
-        let first = first.fetch(context.platform).await?;
-        let needs: Vec<Result<Needs, String>> = labels.iter().map(|label| Needs::of(&label.name, &first)).collect();
-
-        let mut second = Reads::default();
-        let known = self.models.known(needs.iter().flatten().filter_map(Needs::model)).await;
-        for need in needs.iter().flatten() {
-            need.want(&mut second, &known);
-        }
-        let second = second.fetch(context.platform).await?;
-        let models = self.models.refresh(known, &second).await?;
-
-        let steps = needs.into_iter().map(|needs| match needs {
-            Ok(needs) => needs.step(&second, &models),
-            Err(cause) => Step::Broken(cause),
-        });
-        draw::draw_many(self.render, labels, steps.collect()).await
+    pub(crate) fn new(draw: DrawFn<EccModel>) -> Self {
+        Self(Renderer::new(draw))
     }
 }
 
@@ -78,22 +68,17 @@ impl Service for EccImageRender {
     }
 
     fn route(&self, item: &SplitItem) -> Route {
-        let links = |alias, parent: &Urn| {
-            Route::Split(AliasQuery { dto_type: DtoType::EccLink, alias, parent: parent.clone() })
-        };
         match (&item.target, item.dto_type, item.alias) {
-            (Target::Record(urn), DtoType::EccLink | DtoType::StoreEsl, None) => {
-                LabelRef::of(urn).map_or(Route::Unknown, Route::Label)
-            }
-            (Target::Record(urn), DtoType::StoreItemValues, None) => links(AliasName::ByItem, urn),
             (Target::Record(urn), DtoType::EccModel, None) => Route::Forget(urn.clone()),
-            (Target::Parent(urn), DtoType::EccLink, Some(AliasName::ByEccModel)) => links(AliasName::ByEccModel, urn),
-            _ => Route::Unknown,
+            (Target::Parent(urn), DtoType::EccLink, Some(AliasName::ByEccModel)) => {
+                rendering::links::<Ecc>(AliasName::ByEccModel, urn)
+            }
+            _ => rendering::route::<Ecc>(item).unwrap_or(Route::Unknown),
         }
     }
 
     fn forget<'a>(&'a self, urn: &'a Urn) -> BoxFuture<'a, ()> {
-        self.models.forget(urn).boxed()
+        self.0.forget(urn).boxed()
     }
 
     fn compute<'a>(
@@ -101,25 +86,30 @@ impl Service for EccImageRender {
         context: Context<'a>,
         labels: &'a [Label],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CallError>> {
-        self.verdicts(context, labels).boxed()
+        self.0.verdicts(context, labels).boxed()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runtime::{AliasQuery, Expansion, LabelRef};
 
     fn route(dto_type: DtoType, target: Target, alias: Option<AliasName>) -> Route {
-        EccImageRender::new().route(&SplitItem { dto_type, target, alias })
+        EccImageRender::new(render::render).route(&SplitItem { dto_type, target, alias })
+    }
+
+    fn links(alias: AliasName, parent: &Urn) -> Route {
+        Route::Split(Expansion::Records(AliasQuery { dto_type: DtoType::EccLink, alias, parent: parent.clone() }))
     }
 
     #[test]
     fn a_model_change_only_evicts_and_its_parent_splits() {
         let model: Urn = "t/T/s/S/eccmodels/M".parse().unwrap();
         assert_eq!(route(DtoType::EccModel, Target::Record(model.clone()), None), Route::Forget(model.clone()));
-        let query = AliasQuery { dto_type: DtoType::EccLink, alias: AliasName::ByEccModel, parent: model.clone() };
-        let parent = Target::Parent(model);
-        assert_eq!(route(DtoType::EccLink, parent.clone(), Some(AliasName::ByEccModel)), Route::Split(query));
+        let parent = Target::Parent(model.clone());
+        let by_model = Some(AliasName::ByEccModel);
+        assert_eq!(route(DtoType::EccLink, parent.clone(), by_model), links(AliasName::ByEccModel, &model));
         assert_eq!(route(DtoType::EccLink, parent, Some(AliasName::ByItem)), Route::Unknown);
     }
 
@@ -131,7 +121,17 @@ mod tests {
             assert_eq!(route(dto_type, target, None), Route::Label(label.clone()));
         }
         let item: Urn = "t/T/s/S/items/I".parse().unwrap();
-        let query = AliasQuery { dto_type: DtoType::EccLink, alias: AliasName::ByItem, parent: item.clone() };
-        assert_eq!(route(DtoType::StoreItemValues, Target::Record(item), None), Route::Split(query));
+        let split = links(AliasName::ByItem, &item);
+        assert_eq!(route(DtoType::StoreItemValues, Target::Record(item), None), split);
+    }
+
+    #[test]
+    fn a_store_leads_to_all_its_links_and_a_tenant_to_nothing() {
+        let store: Urn = "t/T/s/S".parse().unwrap();
+        let by_store = Some(AliasName::ByStore);
+        let split = links(AliasName::ByStore, &store);
+        assert_eq!(route(DtoType::EccLink, Target::Parent(store.clone()), by_store), split);
+        assert_eq!(route(DtoType::StudioLink, Target::Parent(store), by_store), Route::Unknown);
+        assert_eq!(route(DtoType::EccLink, Target::Parent("t/T".parse().unwrap()), by_store), Route::Unknown);
     }
 }

@@ -2,16 +2,15 @@
 
 use std::fmt::Display;
 
-use domain::DtoType;
-use picture::Picture;
 use proto::records::v1::SourceEslImage;
-use render::{EccInput, EccModel, RenderError};
+use render::EccInput;
 
-use super::plan::{Draw, Step};
+use super::{
+    Source,
+    engine::DrawFn,
+    plan::{Draw, Step},
+};
 use crate::runtime::{CallError, Input, Label, Verdict, contained, on_cpu};
-
-/// Values in, picture out: `render::render`, or a test's own.
-pub(crate) type RenderFn = fn(&EccModel, &EccInput<'_>) -> Result<Picture, RenderError>;
 
 /// What became of a step, off the async threads.
 enum Drawn {
@@ -21,12 +20,16 @@ enum Drawn {
 }
 
 /// A verdict per label, in order.
-pub(super) async fn draw_many(render: RenderFn, labels: &[Label], steps: Vec<Step>) -> Result<Vec<Verdict>, CallError> {
+pub(super) async fn draw_many<S: Source>(
+    draw: DrawFn<S::Layout>,
+    labels: &[Label],
+    steps: Vec<Step<S::Layout>>,
+) -> Result<Vec<Verdict>, CallError> {
     let drawn = on_cpu(steps, move |step| match step {
         Step::Absent(inputs) => Drawn::Absent(inputs),
         Step::Broken(cause) => Drawn::Broken(cause),
-        Step::Draw(draw) => match image(render, &draw) {
-            Ok(image) => Drawn::Image(image, draw.inputs),
+        Step::Draw(inputs) => match image::<S>(draw, &inputs) {
+            Ok(image) => Drawn::Image(image, inputs.inputs),
             Err(cause) => Drawn::Broken(cause),
         },
     })
@@ -35,19 +38,19 @@ pub(super) async fn draw_many(render: RenderFn, labels: &[Label], steps: Vec<Ste
         .iter()
         .zip(drawn)
         .map(|(label, drawn)| match drawn {
-            Drawn::Absent(inputs) => Verdict::delete(label, DtoType::EccEslImage, inputs),
-            Drawn::Image(image, inputs) => Verdict::put(label, DtoType::EccEslImage, &image, inputs),
+            Drawn::Absent(inputs) => Verdict::delete(label, S::IMAGE, inputs),
+            Drawn::Image(image, inputs) => Verdict::put(label, S::IMAGE, &image, inputs),
             Drawn::Broken(cause) => Verdict::failed(cause),
         })
         .collect())
 }
 
-fn image(render: RenderFn, draw: &Draw) -> Result<SourceEslImage, String> {
-    let named = |error: &dyn Display| format!("model {}: {error}", draw.model_urn);
+fn image<S: Source>(render: DrawFn<S::Layout>, draw: &Draw<S::Layout>) -> Result<SourceEslImage, String> {
+    let named = |error: &dyn Display| format!("{} {}: {error}", S::WORD, draw.layout_urn);
     let input = EccInput { panel: draw.panel, item: &draw.item, parameters: &draw.parameters };
     contained(
         || {
-            let picture = render(&draw.model, &input).map_err(|error| named(&error))?;
+            let picture = render(&draw.layout, &input).map_err(|error| named(&error))?;
             let (packed, digest) = picture.pack_with_digest().map_err(|error| named(&error))?;
             Ok(SourceEslImage {
                 picture: packed.into(),

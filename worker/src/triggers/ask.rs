@@ -1,0 +1,212 @@
+//! A trigger's request: what all of them carry, and what each says of its own.
+
+use domain::{
+    AliasName, DtoType, OperatorSubject, ParentShape, Reason, Refusal, SplitItem, Target, TenantId, Timestamp,
+    TrackingId, Trigger, Urn,
+};
+use proto::{
+    cqs::v1::{AuditEntry, Operation, SelfEnqueueRequest},
+    parse_field, split_item_to_wire, timestamp_from_wire, timestamp_to_wire,
+};
+
+use super::audit::request_digest;
+
+/// Stores of one page of a dry run's breakdown where the request names no size; what a person reads at once.
+const BREAKDOWN_DEFAULT: i32 = 200;
+/// Most stores of one page: what one look-up answers.
+const BREAKDOWN_MAX: i32 = 4_096;
+
+/// The request of one trigger.
+pub(super) trait TriggerRequest: prost::Message + Default {
+    /// Its answer.
+    type Response;
+    /// The trigger.
+    const TRIGGER: Trigger;
+    /// The RPC, as the registry names it.
+    const RPC: &'static str;
+    /// The fields that every trigger has, as they came.
+    fn common(&self) -> Common<'_>;
+    /// What it is about.
+    fn aim(&self, tenant: &TenantId) -> Result<Aim, Refusal>;
+    /// The answer in its own message.
+    fn response(answer: Answer) -> Self::Response;
+}
+
+/// The fields that every trigger has, as they came.
+pub(super) struct Common<'a> {
+    pub(super) tenant_id: &'a str,
+    pub(super) reason: &'a str,
+    pub(super) tracking_id: &'a str,
+    pub(super) operator_subject: &'a str,
+    pub(super) dry_run: bool,
+    pub(super) sla_timestamp: Option<prost_types::Timestamp>,
+    pub(super) sla_is_default: bool,
+    /// Of the breakdown by store: size and token; 0 and empty for triggers of one store.
+    pub(super) page: (i32, &'a str),
+}
+
+/// The [`Common`] fields of a request, which have the same names in every message.
+macro_rules! common {
+    ($request:expr, $page:expr) => {
+        $crate::triggers::ask::Common {
+            tenant_id: &$request.tenant_id,
+            reason: &$request.reason,
+            tracking_id: &$request.tracking_id,
+            operator_subject: &$request.operator_subject,
+            dry_run: $request.dry_run,
+            sla_timestamp: $request.sla_timestamp,
+            sla_is_default: $request.sla_is_default,
+            page: $page,
+        }
+    };
+}
+pub(super) use common;
+
+/// What a trigger is about.
+#[derive(Debug)]
+pub(super) struct Aim {
+    /// What the operation's scope names, and the parent that is injected.
+    pub(super) scope: Urn,
+    /// The shape of that parent.
+    pub(super) shape: ParentShape,
+    /// The alias by which its links are counted under it.
+    pub(super) links: AliasName,
+    /// What must exist.
+    pub(super) exists: Exists,
+    /// The request's field that names it.
+    pub(super) field: &'static str,
+}
+
+/// What must exist for a trigger to be accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Exists {
+    /// The record that the scope names.
+    Record(DtoType),
+    /// A label in the store that the scope names: nothing else says that there is such a store.
+    AnyLabel,
+}
+
+/// A valid request.
+#[derive(Debug)]
+pub(super) struct Ask {
+    pub(super) trigger: Trigger,
+    pub(super) tenant: TenantId,
+    pub(super) aim: Aim,
+    pub(super) reason: Reason,
+    pub(super) tracking_id: TrackingId,
+    pub(super) operator: OperatorSubject,
+    pub(super) dry_run: bool,
+    /// None: now, as CQS defaults.
+    sla: Option<Timestamp>,
+    sla_is_default: bool,
+    /// The page of the breakdown by store that a dry run answers.
+    pub(super) page: Page,
+}
+
+/// A page of stores.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Page {
+    /// Most stores of it.
+    pub(super) size: i32,
+    /// From the answer before.
+    pub(super) token: String,
+}
+
+/// What the trigger found and did.
+#[derive(Debug, Default)]
+pub(super) struct Answer {
+    pub(super) items_enqueued: i32,
+    /// Labels concerned now, exact.
+    pub(super) labels: i64,
+    pub(super) sample_label_ids: Vec<String>,
+    pub(super) replayed: bool,
+    pub(super) sla_timestamp: Option<prost_types::Timestamp>,
+    pub(super) accepted_at: Option<prost_types::Timestamp>,
+    /// Labels by store, one page, and the token of the next.
+    pub(super) stores: Vec<(String, i64)>,
+    pub(super) next_page_token: String,
+}
+
+impl Ask {
+    pub(super) fn parse<R: TriggerRequest>(request: &R) -> Result<Self, Refusal> {
+        let common = request.common();
+        let tenant = parse_field("tenant_id", common.tenant_id)?;
+        let aim = request.aim(&tenant)?;
+        Ok(Self {
+            trigger: R::TRIGGER,
+            tenant,
+            aim,
+            reason: parse_field("reason", common.reason)?,
+            tracking_id: parse_field("tracking_id", common.tracking_id)?,
+            operator: parse_field("operator_subject", common.operator_subject)?,
+            dry_run: common.dry_run,
+            sla: common.sla_timestamp.map(|sla| timestamp_from_wire("sla_timestamp", &sla)).transpose()?,
+            sla_is_default: common.sla_is_default,
+            page: Page::parse(&common)?,
+        })
+    }
+
+    /// Which field differs from an operation that has the tracking id already; none when it is the same request.
+    pub(super) fn difference(&self, accepted: &Operation) -> Option<&'static str> {
+        let same_start = self.trigger.service().as_str() == accepted.queue_name;
+        if !same_start || accepted.trigger != self.trigger.as_str() {
+            return Some("tracking_id");
+        }
+        if accepted.scope != self.aim.scope.to_string() {
+            let other = accepted.scope.parse::<Urn>().ok();
+            let other_store = other.as_ref().is_some_and(|urn| urn.store() != self.aim.scope.store());
+            return Some(if other_store { "store_id" } else { self.aim.field });
+        }
+        (accepted.reason != self.reason.as_str()).then_some("reason")
+    }
+
+    /// What is injected.
+    pub(super) fn injection(&self) -> SelfEnqueueRequest {
+        let Aim { scope, shape, .. } = &self.aim;
+        let parent = SplitItem { dto_type: shape.dto_type, target: Target::Parent(scope.clone()), alias: shape.alias };
+        SelfEnqueueRequest {
+            queue_name: self.trigger.service().as_str().to_owned(),
+            items: vec![split_item_to_wire(&parent)],
+            reason: self.reason.as_str().to_owned(),
+            tracking_id: self.tracking_id.to_string(),
+            sla_timestamp: self.sla.map(timestamp_to_wire),
+            operator_subject: self.operator.to_string(),
+            trigger: self.trigger.to_string(),
+            scope: scope.to_string(),
+            sla_is_default: self.sla_is_default,
+        }
+    }
+}
+
+impl Page {
+    fn parse(common: &Common<'_>) -> Result<Self, Refusal> {
+        let (size, token) = common.page;
+        if !common.dry_run && (size != 0 || !token.is_empty()) {
+            let field = if token.is_empty() { "page_size" } else { "page_token" };
+            return Err(Refusal::field(field, "belongs to a dry run: nothing else answers pages"));
+        }
+        let size = match size {
+            0 => BREAKDOWN_DEFAULT,
+            1..=BREAKDOWN_MAX => size,
+            _ => return Err(Refusal::field("page_size", format!("must be 0 to {BREAKDOWN_MAX}"))),
+        };
+        Ok(Self { size, token: token.to_owned() })
+    }
+}
+
+/// What is known of an attempt, for its audit row: only what is valid.
+pub(super) fn attempt<R: TriggerRequest>(request: &R) -> AuditEntry {
+    fn valid<T: std::str::FromStr>(text: &str) -> String {
+        if text.parse::<T>().is_ok() { text.to_owned() } else { String::new() }
+    }
+    let common = request.common();
+    AuditEntry {
+        operator_subject: valid::<OperatorSubject>(common.operator_subject),
+        tenant_id: valid::<TenantId>(common.tenant_id),
+        action: format!("trigger {}", R::TRIGGER),
+        tracking_id: valid::<TrackingId>(common.tracking_id),
+        reason: valid::<Reason>(common.reason),
+        request_digest: request_digest(request),
+        ..AuditEntry::default()
+    }
+}
