@@ -50,7 +50,7 @@ impl From<Refusal> for Failure {
 /// What is known of a control action so far; grows as the request is understood.
 pub(crate) struct Attempt {
     gateway: Arc<Gateway>,
-    action: &'static str,
+    action: String,
     operator: OperatorSubject,
     /// Only a tenant of the operator's own token: the log of another tenant shows nothing of a stranger's tries.
     pub(crate) tenant: Option<TenantId>,
@@ -60,10 +60,10 @@ pub(crate) struct Attempt {
 }
 
 impl Attempt {
-    pub(crate) fn new(gateway: &Arc<Gateway>, action: &'static str, operator: &OperatorSubject) -> Self {
+    pub(crate) fn new(gateway: &Arc<Gateway>, action: impl Into<String>, operator: &OperatorSubject) -> Self {
         Self {
             gateway: Arc::clone(gateway),
-            action,
+            action: action.into(),
             operator: operator.clone(),
             tenant: None,
             tracking_id: None,
@@ -113,7 +113,7 @@ impl Attempt {
         let entry = AuditEntry {
             operator_subject: self.operator.to_string(),
             tenant_id: text(self.tenant.as_ref().map(TenantId::as_str)),
-            action: self.action.to_owned(),
+            action: self.action.clone(),
             tracking_id: text(self.tracking_id.as_ref().map(TrackingId::as_str)),
             reason: text(self.reason.as_ref().map(Reason::as_str)),
             request_digest: self.digest.clone(),

@@ -72,11 +72,7 @@ impl Parameters {
             })?,
         };
         let token = self.0.get("page_token").map(String::as_str).unwrap_or_default();
-        if token.len() > PAGE_TOKEN_MAX_BYTES {
-            return Err(wrong_token().into());
-        }
-        let bytes = BASE64_URL_SAFE_NO_PAD.decode(token).map_err(|_| wrong_token())?;
-        Ok(Page { size, token: String::from_utf8(bytes).map_err(|_| wrong_token())? })
+        Ok(Page { size, token: token_from(token)? })
     }
 
     /// An optional parameter, parsed.
@@ -91,6 +87,15 @@ impl Parameters {
 
 fn printable(name: &str) -> String {
     name.chars().take(64).filter(|c| !c.is_control()).collect()
+}
+
+/// A list's own token out of a `next_page_token` that [`NextPage`] made; empty for the first page.
+pub(crate) fn token_from(text: &str) -> Result<String, Refusal> {
+    if text.len() > PAGE_TOKEN_MAX_BYTES {
+        return Err(wrong_token());
+    }
+    let bytes = BASE64_URL_SAFE_NO_PAD.decode(text).map_err(|_| wrong_token())?;
+    String::from_utf8(bytes).map_err(|_| wrong_token())
 }
 
 fn wrong_token() -> Refusal {

@@ -47,7 +47,7 @@ use crate::{
         (name = "operator", description = "Who the token says you are."),
         (name = "triggers", description = "Force processing without a data change. Try with `dry_run: true` first."),
         (name = "operations", description = "What came of accepted triggers."),
-        (name = "labels", description = "Tenants, stores, models, labels and their pictures."),
+        (name = "labels", description = "Tenants, stores, designs, models, labels and their pictures."),
         (name = "audit", description = "Who did what, and what was refused."),
         (name = "daemon", description = "Health and figures of this process."),
     )
@@ -72,12 +72,16 @@ fn documented_routes() -> (Router<Arc<Gateway>>, Document) {
         .routes(routes!(r::me::get_me))
         .routes(routes!(r::triggers::list_triggers))
         .routes(routes!(r::model_refresh::trigger_model_refresh))
+        .routes(routes!(r::design_refresh::trigger_design_refresh))
+        .routes(routes!(r::ecc_store_rerender::trigger_ecc_store_rerender))
+        .routes(routes!(r::studio_store_rerender::trigger_studio_store_rerender))
         .routes(routes!(r::touch::touch_records))
         .routes(routes!(r::operations::list_operations))
         .routes(routes!(r::operations::list_tenant_operations))
         .routes(routes!(r::operations::get_operation))
         .routes(routes!(r::tenants::list_tenants))
         .routes(routes!(r::stores::list_stores))
+        .routes(routes!(r::designs::list_designs))
         .routes(routes!(r::models::list_models))
         .routes(routes!(r::labels::list_labels))
         .routes(routes!(r::labels::get_label))

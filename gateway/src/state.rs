@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use domain::{Clock, IdSource, ServiceName};
 use http::HeaderValue;
-use proto::{CqsClient, DtoFlowClient, EccTriggersClient, Transport};
+use proto::{CqsClient, DtoFlowClient, EccTriggersClient, StudioTriggersClient, Transport};
 use tokio::sync::Semaphore;
 
 use crate::{auth::OperatorVerifier, metering::Metering};
@@ -52,7 +52,6 @@ impl Gateway {
             cqs: proto::cqs_client(parts.platform.clone()),
             dtoflow: proto::dtoflow_client(parts.platform.clone()),
             triggers: parts.triggers,
-
             operators: parts.operators,
             clock: parts.clock,
             ids: parts.ids,
@@ -75,6 +74,11 @@ impl Gateway {
     /// A client of the ECC renderer's triggers; none when no address is configured.
     pub(crate) fn ecc_triggers(&self) -> Option<EccTriggersClient> {
         self.triggers.get(&ServiceName::EccImageRender).cloned().map(proto::ecc_triggers_client)
+    }
+
+    /// A client of the Studio renderer's triggers; none when no address is configured.
+    pub(crate) fn studio_triggers(&self) -> Option<StudioTriggersClient> {
+        self.triggers.get(&ServiceName::StudioRenderer).cloned().map(proto::studio_triggers_client)
     }
 
     /// Every configured trigger service.

@@ -6,7 +6,7 @@ use axum::{Json, extract::State};
 use domain::{DtoType, OperatorScope, RecordId, StoreId, TenantId, Urn};
 use proto::{
     dtoflow::v1::Dto,
-    records::v1::{EccLink, EslImage, EslType, StoreEsl, StoreEslStatus, StoreItemValues, StudioLink},
+    records::v1::{EccLink, EslImage, EslType, ImageSource, StoreEsl, StoreEslStatus, StoreItemValues, StudioLink},
 };
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -31,6 +31,12 @@ pub(crate) struct LabelSummary {
     /// The ECC model it is linked to.
     #[serde(skip_serializing_if = "Option::is_none")]
     model_id: Option<String>,
+    /// The Studio design it is linked to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    design_id: Option<String>,
+    /// Which of the two it shall show: `ECC` or `STUDIO`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
     /// SHA-256 of the picture it shall show, hex.
     #[serde(skip_serializing_if = "Option::is_none")]
     picture_digest: Option<String>,
@@ -193,7 +199,7 @@ pub(crate) async fn list_labels(
         records::require_store(&gateway, &tenant, &store).await?;
         return Ok(Json(LabelList { labels: Vec::new(), next: next.into() }));
     }
-    let beside = [DtoType::EccLink, DtoType::EslImage, DtoType::StoreEslStatus];
+    let beside = [DtoType::EccLink, DtoType::StudioLink, DtoType::EslImage, DtoType::StoreEslStatus];
     let keys = urns
         .iter()
         .flat_map(|urn| beside.iter().filter_map(|dto_type| urn.sibling(*dto_type).map(|urn| key(*dto_type, &urn))))
@@ -204,17 +210,34 @@ pub(crate) async fn list_labels(
 }
 
 fn summary(urn: &Urn, dtos: &[Dto]) -> Result<LabelSummary, Problem> {
-    let link: Option<EccLink> = decode(dtos.first(), DtoType::EccLink)?;
-    let image: Option<EslImage> = decode(dtos.get(1), DtoType::EslImage)?;
-    let status: Option<StoreEslStatus> = decode(dtos.get(2), DtoType::StoreEslStatus)?;
-    let (item_id, model_id) = link.map(|link| (link.item_id, link.model_id)).unzip();
+    let ecc: Option<EccLink> = decode(dtos.first(), DtoType::EccLink)?;
+    let studio: Option<StudioLink> = decode(dtos.get(1), DtoType::StudioLink)?;
+    let image: Option<EslImage> = decode(dtos.get(2), DtoType::EslImage)?;
+    let status: Option<StoreEslStatus> = decode(dtos.get(3), DtoType::StoreEslStatus)?;
     Ok(LabelSummary {
         label_id: urn.record_id().map(ToString::to_string).unwrap_or_default(),
-        item_id,
-        model_id,
+        item_id: item_shown(ecc.as_ref(), studio.as_ref(), image.as_ref()),
+        model_id: ecc.map(|link| link.model_id),
+        design_id: studio.map(|link| link.design_id),
+        source: image.as_ref().and_then(source),
         picture_digest: image.map(|image| wire::hex(&image.digest)),
         delivery_state: status.and_then(|status| enum_text("DELIVERY_STATE_", status.state().as_str_name())),
     })
+}
+
+/// The item of the link whose picture is shown; before there is a picture, that of the link that will win.
+fn item_shown(ecc: Option<&EccLink>, studio: Option<&StudioLink>, image: Option<&EslImage>) -> Option<String> {
+    let of_ecc = ecc.map(|link| &link.item_id);
+    let of_studio = studio.map(|link| &link.item_id);
+    match image.map(EslImage::source) {
+        Some(ImageSource::Ecc) => of_ecc.or(of_studio),
+        Some(ImageSource::Studio | ImageSource::Unspecified) | None => of_studio.or(of_ecc),
+    }
+    .cloned()
+}
+
+fn source(image: &EslImage) -> Option<String> {
+    enum_text("IMAGE_SOURCE_", image.source().as_str_name())
 }
 
 /// One label: hardware, panel, item, picture, delivery.
@@ -245,7 +268,7 @@ pub(crate) async fn get_label(
     let ecc: Option<EccLink> = decode(dtos.get(1), DtoType::EccLink)?;
     let studio: Option<StudioLink> = decode(dtos.get(2), DtoType::StudioLink)?;
     let image: Option<EslImage> = decode(dtos.get(3), DtoType::EslImage)?;
-    let item_id = studio.as_ref().map(|link| &link.item_id).or(ecc.as_ref().map(|link| &link.item_id)).cloned();
+    let item_id = item_shown(ecc.as_ref(), studio.as_ref(), image.as_ref());
     let place = Place { tenant, store, label };
     let (panel, item) = place.panel_and_item(&gateway, &hardware.esltype_id, item_id).await?;
     Ok(Json(Label {
@@ -303,7 +326,7 @@ impl Place {
 
     fn picture(&self, image: &EslImage) -> LabelPicture {
         LabelPicture {
-            source: enum_text("IMAGE_SOURCE_", image.source().as_str_name()),
+            source: source(image),
             digest: wire::hex(&image.digest),
             width: image.width,
             height: image.height,

@@ -3,6 +3,9 @@
 //! Deliberately not here: any way to pause or change an operation (its own issue), anything that names a queue.
 
 pub(crate) mod audit;
+pub(crate) mod design_refresh;
+pub(crate) mod designs;
+pub(crate) mod ecc_store_rerender;
 pub(crate) mod health;
 pub(crate) mod label_image;
 pub(crate) mod labels;
@@ -12,6 +15,8 @@ pub(crate) mod models;
 pub(crate) mod operations;
 mod records;
 pub(crate) mod stores;
+pub(crate) mod studio_store_rerender;
 pub(crate) mod tenants;
 pub(crate) mod touch;
+mod trigger_call;
 pub(crate) mod triggers;

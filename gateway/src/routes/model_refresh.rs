@@ -3,28 +3,26 @@
 use std::sync::Arc;
 
 use axum::{
-    Json,
-    body::Bytes,
     extract::{Request, State},
-    response::{IntoResponse as _, Response},
+    response::Response,
 };
-use domain::{ErrorCode, Reason, RecordId, Refusal, StoreId, TenantId, Timestamp, TrackingId, Trigger};
-use proto::ecc_image_render::v1::{TriggerModelRefreshRequest, TriggerModelRefreshResponse};
+use domain::{Refusal, Trigger};
+use proto::ecc_image_render::v1::TriggerModelRefreshRequest;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::triggers::{Accepted, DryRun, StoreLabels, TriggerAnswer, operation_path};
+use super::{
+    trigger_call::{
+        self, Answer, Asked, Common, Place, TriggerBody, answer_from_wire, not_configured, request_to_wire,
+    },
+    triggers::{Accepted, TriggerAnswer},
+};
 use crate::{
-    audit::{Attempt, AuditedBy, Failure},
     auth::Operator,
     backend::{CallError, Peer, call},
-    body,
     problem::{Problem, TriggerProblems},
     state::Gateway,
-    wire,
 };
-
-const TRIGGER: Trigger = Trigger::ModelRefresh;
 
 /// Renders every label linked to one ECC model of a store again.
 #[derive(Deserialize, ToSchema)]
@@ -52,18 +50,6 @@ pub(crate) struct ModelRefreshRequest {
     sla_timestamp: Option<String>,
 }
 
-/// The request once every field is valid.
-struct Asked {
-    tenant: TenantId,
-    store: StoreId,
-    model: RecordId,
-    reason: Reason,
-    tracking_id: TrackingId,
-    dry_run: bool,
-    sla: Timestamp,
-    sla_is_default: bool,
-}
-
 /// Render every label of a model again.
 #[utoipa::path(
     post, path = "/v1/triggers/model-refresh", operation_id = "trigger_model_refresh", tag = "triggers",
@@ -88,132 +74,38 @@ pub(crate) async fn trigger_model_refresh(
     operator: Operator,
     request: Request,
 ) -> Result<Response, Problem> {
-    let mut attempt = Attempt::new(&gateway, "trigger model-refresh", operator.subject());
-    match refresh(&gateway, &operator, request, &mut attempt).await {
-        Ok(response) => Ok(response),
-        Err(failure) => {
-            attempt.refused(&failure).await;
-            Err(failure.problem)
+    trigger_call::answer::<ModelRefreshRequest>(gateway, operator, request).await
+}
+
+impl TriggerBody for ModelRefreshRequest {
+    const TRIGGER: Trigger = Trigger::ModelRefresh;
+    const NAMED: &'static str = "model_id";
+
+    fn common(&self) -> Common<'_> {
+        Common {
+            tenant_id: &self.tenant_id,
+            reason: &self.reason,
+            tracking_id: &self.tracking_id,
+            dry_run: self.dry_run,
+            sla_timestamp: self.sla_timestamp.as_deref(),
+            page_token: None,
         }
     }
-}
 
-async fn refresh(
-    gateway: &Gateway,
-    operator: &Operator,
-    request: Request,
-    attempt: &mut Attempt,
-) -> Result<Response, Failure> {
-    let bytes = body::read(request).await?;
-    let asked = asked(gateway, operator, &bytes, attempt)?;
-    let mut client = gateway
-        .ecc_triggers()
-        .ok_or_else(|| CallError::Down(Peer::Trigger(TRIGGER.service())).problem("its address is not configured"))?;
-    let answer = call(
-        Peer::Trigger(TRIGGER.service()),
-        client.trigger_model_refresh(TriggerModelRefreshRequest {
-            tenant_id: asked.tenant.to_string(),
-            store_id: asked.store.to_string(),
-            model_id: asked.model.to_string(),
-            reason: asked.reason.to_string(),
-            tracking_id: asked.tracking_id.to_string(),
-            dry_run: asked.dry_run,
-            operator_subject: operator.subject().to_string(),
-            sla_timestamp: Some(proto::timestamp_to_wire(asked.sla)),
-            sla_is_default: asked.sla_is_default,
-        }),
-    )
-    .await
-    .map_err(failure)?;
-    tracing::info!(
-        tracking_id = %asked.tracking_id, operator = %operator.subject(), trigger = %TRIGGER, tenant = %asked.tenant,
-        store = %asked.store, model = %asked.model, dry_run = asked.dry_run, labels = answer.labels,
-        replayed = answer.replayed, reason = %asked.reason, "trigger answered"
-    );
-    Ok(response(&asked, answer))
-}
-
-/// Validates in the order an operator would: shape, scope, each field, then whether the token reaches it. What is valid
-/// goes to the audit row even when the rest is not.
-fn asked(gateway: &Gateway, operator: &Operator, bytes: &Bytes, attempt: &mut Attempt) -> Result<Asked, Problem> {
-    attempt.body(bytes);
-    let parsed = body::parse::<ModelRefreshRequest>(bytes);
-    if let Ok(request) = &parsed {
-        attempt.tracking_id = request.tracking_id.parse().ok();
-        attempt.reason = request.reason.parse().ok();
-        attempt.tenant = request.tenant_id.parse().ok().filter(|tenant| operator.tenant(tenant).is_ok());
+    fn place(&self) -> Result<Place, Refusal> {
+        Ok(Place {
+            store: Some(proto::parse_field("store_id", &self.store_id)?),
+            record: Some(proto::parse_field("model_id", &self.model_id)?),
+        })
     }
-    operator.require(TRIGGER.scope())?;
-    let request = parsed?;
-    let sla = request.sla_timestamp.as_deref().map(|text| wire::parse_time("sla_timestamp", text)).transpose()?;
-    let asked = Asked {
-        tenant: proto::parse_field("tenant_id", &request.tenant_id)?,
-        store: proto::parse_field("store_id", &request.store_id)?,
-        model: proto::parse_field("model_id", &request.model_id)?,
-        reason: proto::parse_field("reason", &request.reason)?,
-        tracking_id: proto::parse_field("tracking_id", &request.tracking_id)?,
-        dry_run: request.dry_run,
-        sla: sla.unwrap_or_else(|| gateway.clock.now().plus_ms(TRIGGER.bulk_allowance_ms())),
-        sla_is_default: sla.is_none(),
-    };
-    operator.store(&asked.tenant, &asked.store).map_err(|_| unknown_model())?;
-    Ok(asked)
-}
 
-/// The model is unknown, or its tenant or store is none of this token: one answer for all.
-fn unknown_model() -> Problem {
-    Problem::not_found().at("model_id")
-}
-
-/// A refusal that came back from the service was written down there; everything else is ours to write down.
-fn failure(error: CallError) -> Failure {
-    let audited_by = match &error {
-        CallError::Refused(_) => AuditedBy::Service,
-        CallError::Down(_) | CallError::DownBehind(_) | CallError::Fault => AuditedBy::Gateway,
-        CallError::NoAnswer(_) => AuditedBy::Nobody,
-    };
-    let problem = match error {
-        CallError::Refused(refusal) if refusal.code == ErrorCode::NotFound => unknown_model(),
-        CallError::Refused(refusal) if refusal.code == ErrorCode::AlreadyExists => conflict(refusal).into(),
-        other => other.problem("repeat with the same tracking_id"),
-    };
-    Failure { problem, audited_by }
-}
-
-/// The service may name a field of its own call to CQS; the operator reads those of this request.
-fn conflict(mut refusal: Refusal) -> Refusal {
-    let ours = ["tenant_id", "store_id", "model_id", "reason", "tracking_id", "dry_run", "sla_timestamp"];
-    if !ours.contains(&refusal.field.as_str()) {
-        let field = match refusal.field.as_str() {
-            "operator_subject" => "operator",
-            "trigger" => "tracking_id",
-            _ => "model_id",
-        };
-        field.clone_into(&mut refusal.field);
+    async fn call(gateway: &Gateway, asked: &Asked) -> Result<Answer, CallError> {
+        let mut client = gateway.ecc_triggers().ok_or_else(|| not_configured(Self::TRIGGER))?;
+        let request = request_to_wire!(TriggerModelRefreshRequest, asked, {
+            store_id: asked.store_id(),
+            model_id: asked.record_id(),
+        });
+        let answer = call(Peer::Trigger(Self::TRIGGER.service()), client.trigger_model_refresh(request)).await?;
+        Ok(answer_from_wire!(answer))
     }
-    refusal
-}
-
-fn response(asked: &Asked, answer: TriggerModelRefreshResponse) -> Response {
-    if asked.dry_run {
-        return Json(TriggerAnswer::DryRun(DryRun {
-            dry_run: true,
-            labels: answer.labels,
-            sample_label_ids: answer.sample_label_ids,
-            stores: vec![StoreLabels { store_id: asked.store.to_string(), labels: answer.labels }],
-            would_run_on: TRIGGER.service().as_str(),
-            would_have_sla_timestamp: asked.sla.to_string(),
-        }))
-        .into_response();
-    }
-    Accepted {
-        operation: operation_path(&asked.tenant, &asked.tracking_id),
-        tracking_id: asked.tracking_id.to_string(),
-        labels: answer.labels,
-        items_enqueued: answer.items_enqueued,
-        accepted_at: wire::time(answer.accepted_at.as_ref()),
-        sla_timestamp: wire::time(answer.sla_timestamp.as_ref()),
-        replayed: answer.replayed,
-    }
-    .into_response()
 }

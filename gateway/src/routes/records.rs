@@ -59,10 +59,20 @@ pub(super) async fn list_in_store(
     store: &Urn,
     page: &Page,
 ) -> Result<(Vec<Urn>, String), Problem> {
+    list(gateway, (dto_type, AliasName::ByStore), store, page).await
+}
+
+/// One page of the records found under a parent by an alias, with the next page's token.
+pub(super) async fn list(
+    gateway: &Gateway,
+    (dto_type, alias): (DtoType, AliasName),
+    parent: &Urn,
+    page: &Page,
+) -> Result<(Vec<Urn>, String), Problem> {
     let request = ListByAliasRequest {
         dto_type: dto_type.to_string(),
-        alias_name: AliasName::ByStore.to_string(),
-        parent_ids: vec![store.to_string()],
+        alias_name: alias.to_string(),
+        parent_ids: vec![parent.to_string()],
         page_size: page.wire_size(),
         page_token: page.token.clone(),
     };

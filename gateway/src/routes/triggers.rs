@@ -12,7 +12,7 @@ use http::{
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{auth::Operator, problem::ReadProblems};
+use crate::{auth::Operator, problem::ReadProblems, query::NextPage};
 
 /// Seconds after which polling a running operation makes sense: counts move every second or so.
 pub(crate) const POLL_AFTER_S: u32 = 2;
@@ -100,6 +100,28 @@ fn info(trigger: Trigger) -> TriggerInfo {
                 parameter("model_id", "string", true, "The model; its labels and no others are rendered."),
             ],
         ),
+        Trigger::DesignRefresh => (
+            "Renders every label linked to one Studio design again, in all stores of its tenant.",
+            vec![
+                parameter("tenant_id", "string", true, "The tenant."),
+                parameter("design_id", "string", true, "The design; its labels and no others are rendered."),
+                parameter("page_token", "string", false, "Of a dry run: the stores after those of the answer before."),
+            ],
+        ),
+        Trigger::EccStoreRerender => (
+            "Renders every label of a store that is linked to an ECC model again.",
+            vec![
+                parameter("tenant_id", "string", true, "The tenant."),
+                parameter("store_id", "string", true, "The store."),
+            ],
+        ),
+        Trigger::StudioStoreRerender => (
+            "Renders every label of a store that is linked to a Studio design again.",
+            vec![
+                parameter("tenant_id", "string", true, "The tenant."),
+                parameter("store_id", "string", true, "The store."),
+            ],
+        ),
     };
     let sla = parameter("sla_timestamp", "string", false, "RFC 3339; left out: now plus the bulk allowance.");
     TriggerInfo {
@@ -143,10 +165,12 @@ pub(crate) struct DryRun {
     pub(crate) dry_run: bool,
     /// Labels concerned now, exact.
     pub(crate) labels: i64,
-    /// Up to 10 of them.
+    /// Up to 10 of them; of the first store listed, where there are several.
     pub(crate) sample_label_ids: Vec<String>,
-    /// The same count by store.
+    /// The same count by store, at most 200 stores.
     pub(crate) stores: Vec<StoreLabels>,
+    #[serde(flatten)]
+    pub(crate) next: NextPage,
     /// The service that would do it.
     pub(crate) would_run_on: &'static str,
     /// The SLA timestamp it would have if it were started now, RFC 3339.

@@ -1,4 +1,4 @@
-//! CQS, DTOflow and the ECC renderer's triggers, as far as the gateway can see them.
+//! CQS, DTOflow and the renderers' triggers, as far as the gateway can see them.
 
 use std::{
     collections::BTreeMap,
@@ -14,11 +14,15 @@ use proto::{
     cqs::v1::{self as cqs, change_queue_service_server::ChangeQueueService},
     dtoflow::v1::{self as dtoflow, dto_flow_service_server::DtoFlowService},
     ecc_image_render::v1::{
-        TriggerModelRefreshRequest, TriggerModelRefreshResponse,
-        ecc_image_render_triggers_server::EccImageRenderTriggers,
+        TriggerEccStoreRerenderRequest, TriggerEccStoreRerenderResponse, TriggerModelRefreshRequest,
+        TriggerModelRefreshResponse, ecc_image_render_triggers_server::EccImageRenderTriggers,
     },
-    records::v1::EccLink,
+    records::v1::{EccLink, StudioLink},
     status_from_refusal,
+    studio_renderer::v1::{
+        StoreLabels, TriggerDesignRefreshRequest, TriggerDesignRefreshResponse, TriggerStudioStoreRerenderRequest,
+        TriggerStudioStoreRerenderResponse, studio_renderer_triggers_server::StudioRendererTriggers,
+    },
 };
 use tokio::sync::Semaphore;
 use tonic::{Request, Response, Status};
@@ -260,7 +264,7 @@ impl DtoState {
         let dto_type: DtoType = dto_type.parse().unwrap();
         let of_type = self.records.iter().filter(|((known, _), _)| *known == dto_type);
         match alias {
-            "by_store" => {
+            "by_store" | "by_tenant" => {
                 let prefix = format!("{parent}/");
                 of_type.filter(|((_, urn), _)| urn.starts_with(&prefix)).map(|((_, urn), _)| urn.clone()).collect()
             }
@@ -272,8 +276,26 @@ impl DtoState {
                 })
                 .map(|((_, urn), _)| urn.clone())
                 .collect(),
+            // Under the tenant's parent, and seen from a store.
+            "by_design" => of_type
+                .filter(|((_, urn), payload)| {
+                    let link = StudioLink::decode(payload.as_slice()).unwrap();
+                    let store = urn.split("/studiolinks/").next().unwrap();
+                    let tenant = store.split("/s/").next().unwrap();
+                    [store, tenant].iter().any(|level| format!("{level}/designs/{}", link.design_id) == parent)
+                })
+                .map(|((_, urn), _)| urn.clone())
+                .collect(),
             other => panic!("the gateway does not ask by {other}"),
         }
+    }
+
+    fn by_store(&self, dto_type: &str, alias: &str, parent: &str) -> BTreeMap<String, i64> {
+        let mut counts: BTreeMap<String, i64> = BTreeMap::new();
+        for urn in self.below(dto_type, alias, parent) {
+            *counts.entry(urn.split('/').nth(3).unwrap().to_owned()).or_default() += 1;
+        }
+        counts
     }
 }
 
@@ -338,10 +360,7 @@ impl DtoFlowService for FakeDtoFlow {
     ) -> Result<Response<dtoflow::ListStoresByAliasResponse>, Status> {
         let state = self.open(&request, "ListStoresByAlias")?;
         let asked = request.get_ref();
-        let mut counts: BTreeMap<String, i64> = BTreeMap::new();
-        for urn in state.below(&asked.dto_type, &asked.alias_name, &asked.parent_id) {
-            *counts.entry(urn.split('/').nth(3).unwrap().to_owned()).or_default() += 1;
-        }
+        let counts = state.by_store(&asked.dto_type, &asked.alias_name, &asked.parent_id);
         let all: Vec<_> = counts.into_iter().map(|(store_id, count)| dtoflow::StoreCount { store_id, count }).collect();
         let (stores, next_page_token) = page(&all, asked.page_size, &asked.page_token)?;
         Ok(Response::new(dtoflow::ListStoresByAliasResponse { stores, next_page_token }))
@@ -386,22 +405,96 @@ impl DtoFlowService for FakeDtoFlow {
     }
 }
 
+/// A request of any trigger, as far as all of them are alike.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Seen {
+    pub(crate) trigger: domain::Trigger,
+    pub(crate) tenant_id: String,
+    /// What it is about.
+    pub(crate) scope: String,
+    pub(crate) reason: String,
+    pub(crate) tracking_id: String,
+    pub(crate) dry_run: bool,
+    pub(crate) operator_subject: String,
+    pub(crate) sla_timestamp: Option<prost_types::Timestamp>,
+    pub(crate) sla_is_default: bool,
+}
+
+/// An answer of any trigger, as far as all of them are alike.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Told {
+    items_enqueued: i32,
+    labels: i64,
+    sample_label_ids: Vec<String>,
+    replayed: bool,
+    sla_timestamp: Option<prost_types::Timestamp>,
+    accepted_at: Option<prost_types::Timestamp>,
+}
+
 #[derive(Default)]
 pub(crate) struct TriggerState {
     /// Accepted requests with their first answers.
-    pub(crate) accepted: Vec<(TriggerModelRefreshRequest, TriggerModelRefreshResponse)>,
+    pub(crate) accepted: Vec<(Seen, Told)>,
     /// Every request that came, dry runs and refused ones included.
-    pub(crate) seen: Vec<TriggerModelRefreshRequest>,
-    pub(crate) hold: Option<Hold>,
+    pub(crate) seen: Vec<Seen>,
     pub(crate) fault: Option<Fault>,
+    pub(crate) hold: Option<Hold>,
 }
 
-/// The ECC renderer's trigger. Writes the audit rows of its own refusals, as the real one does.
+/// The triggers of both renderers. Writes the audit rows of its own refusals, as the real ones do.
 #[derive(Clone)]
 pub(crate) struct FakeTriggers {
     state: Arc<Mutex<TriggerState>>,
     cqs: FakeCqs,
     dtoflow: FakeDtoFlow,
+}
+
+/// What a trigger looks for.
+struct Look {
+    /// The record that must exist; none: a label of the store.
+    exists: Option<DtoType>,
+    links: (&'static str, &'static str),
+    /// The refused field when it does not.
+    field: &'static str,
+}
+
+const BY_MODEL: Look =
+    Look { exists: Some(DtoType::EccModel), links: ("ecclink.v1", "by_eccmodel"), field: "model_id" };
+const BY_DESIGN: Look =
+    Look { exists: Some(DtoType::Design), links: ("studiolink.v1", "by_design"), field: "design_id" };
+const ECC_OF_STORE: Look = Look { exists: None, links: ("ecclink.v1", "by_store"), field: "store_id" };
+const STUDIO_OF_STORE: Look = Look { exists: None, links: ("studiolink.v1", "by_store"), field: "store_id" };
+
+/// The fields that every trigger's request has.
+macro_rules! seen {
+    ($trigger:ident, $request:expr, $scope:expr) => {
+        Seen {
+            trigger: domain::Trigger::$trigger,
+            tenant_id: $request.tenant_id.clone(),
+            scope: $scope,
+            reason: $request.reason.clone(),
+            tracking_id: $request.tracking_id.clone(),
+            dry_run: $request.dry_run,
+            operator_subject: $request.operator_subject.clone(),
+            sla_timestamp: $request.sla_timestamp,
+            sla_is_default: $request.sla_is_default,
+        }
+    };
+}
+
+/// A response message with the fields that every trigger's has.
+macro_rules! told {
+    ($message:ident, $told:expr, { $($field:ident: $value:expr),* }) => {
+        Ok(Response::new($message {
+            items_enqueued: $told.items_enqueued,
+            labels: $told.labels,
+            sample_label_ids: $told.sample_label_ids,
+            replayed: $told.replayed,
+            sla_timestamp: $told.sla_timestamp,
+            accepted_at: $told.accepted_at,
+            $($field: $value),*
+        }))
+    };
 }
 
 impl FakeTriggers {
@@ -413,9 +506,9 @@ impl FakeTriggers {
         self.state.lock().unwrap()
     }
 
-    fn refused<T>(&self, asked: &TriggerModelRefreshRequest, refusal: &Refusal) -> Result<T, Status> {
+    fn refused<T>(&self, asked: &Seen, refusal: &Refusal) -> Result<T, Status> {
         self.cqs.state().audit.push(cqs::AuditEntry {
-            service: "svc:ecc-image-render-service".to_owned(),
+            service: format!("svc:{}", asked.trigger.service()),
             tenant_id: asked.tenant_id.clone(),
             tracking_id: asked.tracking_id.clone(),
             outcome: cqs::AuditOutcome::Refused.into(),
@@ -424,16 +517,8 @@ impl FakeTriggers {
         });
         refuse(refusal)
     }
-}
 
-#[tonic::async_trait]
-impl EccImageRenderTriggers for FakeTriggers {
-    async fn trigger_model_refresh(
-        &self,
-        request: Request<TriggerModelRefreshRequest>,
-    ) -> Result<Response<TriggerModelRefreshResponse>, Status> {
-        gate(&request, "ecc_image_render.v1.EccImageRenderTriggers/TriggerModelRefresh")?;
-        let asked = request.into_inner();
+    async fn answer(&self, asked: Seen, look: &Look) -> Result<Told, Status> {
         self.state().seen.push(asked.clone());
         let hold = self.state().hold.clone();
         if let Some(hold) = hold {
@@ -445,27 +530,25 @@ impl EccImageRenderTriggers for FakeTriggers {
                 Fault::Status(_) => Err(fault.status()),
             };
         }
-        let model = format!("t/{}/s/{}/eccmodels/{}", asked.tenant_id, asked.store_id, asked.model_id);
         let (known, links) = {
             let records = self.dtoflow.state();
-            let known = records.records.contains_key(&(DtoType::EccModel, model.clone()));
-            (known, records.below("ecclink.v1", "by_eccmodel", &model))
+            let known = match look.exists {
+                Some(dto_type) => records.records.contains_key(&(dto_type, asked.scope.clone())),
+                None => !records.below("storeesl.v1", "by_store", &asked.scope).is_empty(),
+            };
+            (known, records.below(look.links.0, look.links.1, &asked.scope))
         };
         if !known {
-            return self.refused(&asked, &Refusal::new(ErrorCode::NotFound, "no such model").at("model_id"));
+            return self.refused(&asked, &Refusal::new(ErrorCode::NotFound, "no such thing").at(look.field));
         }
-        let labels = i64::try_from(links.len()).unwrap();
         let ids = links.iter().map(|urn| urn.rsplit('/').next().unwrap().to_owned());
-        let mut answer = TriggerModelRefreshResponse {
-            items_enqueued: 0,
-            labels,
+        let mut told = Told {
+            labels: i64::try_from(links.len()).unwrap(),
             sample_label_ids: ids.take(10).collect(),
-            replayed: false,
-            sla_timestamp: None,
-            accepted_at: None,
+            ..Told::default()
         };
         if asked.dry_run {
-            return Ok(Response::new(answer));
+            return Ok(told);
         }
         let earlier = self
             .state()
@@ -475,7 +558,8 @@ impl EccImageRenderTriggers for FakeTriggers {
             .cloned();
         if let Some((known, first)) = earlier {
             let differs = [
-                ("items[0].parent_id", known.store_id != asked.store_id || known.model_id != asked.model_id),
+                ("items[0].parent_id", known.scope != asked.scope),
+                ("trigger", known.trigger != asked.trigger),
                 ("reason", known.reason != asked.reason),
                 ("operator_subject", known.operator_subject != asked.operator_subject),
                 (
@@ -484,17 +568,76 @@ impl EccImageRenderTriggers for FakeTriggers {
                 ),
             ];
             return match differs.iter().find(|(_, differs)| *differs) {
-                None => Ok(Response::new(TriggerModelRefreshResponse { replayed: true, ..first })),
+                None => Ok(Told { replayed: true, ..first }),
                 Some((field, _)) => {
                     let refusal = Refusal::new(ErrorCode::AlreadyExists, "the tracking id names another request");
                     self.refused(&asked, &refusal.at(*field))
                 }
             };
         }
-        answer.items_enqueued = 1;
-        answer.sla_timestamp = asked.sla_timestamp;
-        answer.accepted_at = Some(prost_types::Timestamp { seconds: 1_800_000_000, nanos: 0 });
-        self.state().accepted.push((asked, answer.clone()));
-        Ok(Response::new(answer))
+        told.items_enqueued = 1;
+        told.sla_timestamp = asked.sla_timestamp;
+        told.accepted_at = Some(prost_types::Timestamp { seconds: 1_800_000_000, nanos: 0 });
+        self.state().accepted.push((asked, told.clone()));
+        Ok(told)
+    }
+
+    /// One page of the stores with links to a design.
+    fn stores(&self, scope: &str, token: &str) -> Result<(Vec<StoreLabels>, String), Status> {
+        let counts = self.dtoflow.state().by_store("studiolink.v1", "by_design", scope);
+        let all: Vec<_> = counts.into_iter().map(|(store_id, labels)| StoreLabels { store_id, labels }).collect();
+        page(&all, 200, token)
+    }
+}
+
+#[tonic::async_trait]
+impl EccImageRenderTriggers for FakeTriggers {
+    async fn trigger_model_refresh(
+        &self,
+        request: Request<TriggerModelRefreshRequest>,
+    ) -> Result<Response<TriggerModelRefreshResponse>, Status> {
+        gate(&request, "ecc_image_render.v1.EccImageRenderTriggers/TriggerModelRefresh")?;
+        let asked = request.into_inner();
+        let scope = format!("t/{}/s/{}/eccmodels/{}", asked.tenant_id, asked.store_id, asked.model_id);
+        let told = self.answer(seen!(ModelRefresh, asked, scope), &BY_MODEL).await?;
+        told!(TriggerModelRefreshResponse, told, {})
+    }
+
+    async fn trigger_ecc_store_rerender(
+        &self,
+        request: Request<TriggerEccStoreRerenderRequest>,
+    ) -> Result<Response<TriggerEccStoreRerenderResponse>, Status> {
+        gate(&request, "ecc_image_render.v1.EccImageRenderTriggers/TriggerEccStoreRerender")?;
+        let asked = request.into_inner();
+        let scope = format!("t/{}/s/{}", asked.tenant_id, asked.store_id);
+        let told = self.answer(seen!(EccStoreRerender, asked, scope), &ECC_OF_STORE).await?;
+        told!(TriggerEccStoreRerenderResponse, told, {})
+    }
+}
+
+#[tonic::async_trait]
+impl StudioRendererTriggers for FakeTriggers {
+    async fn trigger_design_refresh(
+        &self,
+        request: Request<TriggerDesignRefreshRequest>,
+    ) -> Result<Response<TriggerDesignRefreshResponse>, Status> {
+        gate(&request, "studio_renderer.v1.StudioRendererTriggers/TriggerDesignRefresh")?;
+        let asked = request.into_inner();
+        let scope = format!("t/{}/designs/{}", asked.tenant_id, asked.design_id);
+        let told = self.answer(seen!(DesignRefresh, asked, scope.clone()), &BY_DESIGN).await?;
+        let (stores, next_page_token) =
+            if asked.dry_run { self.stores(&scope, &asked.page_token)? } else { (Vec::new(), String::new()) };
+        told!(TriggerDesignRefreshResponse, told, { stores: stores, next_page_token: next_page_token })
+    }
+
+    async fn trigger_studio_store_rerender(
+        &self,
+        request: Request<TriggerStudioStoreRerenderRequest>,
+    ) -> Result<Response<TriggerStudioStoreRerenderResponse>, Status> {
+        gate(&request, "studio_renderer.v1.StudioRendererTriggers/TriggerStudioStoreRerender")?;
+        let asked = request.into_inner();
+        let scope = format!("t/{}/s/{}", asked.tenant_id, asked.store_id);
+        let told = self.answer(seen!(StudioStoreRerender, asked, scope), &STUDIO_OF_STORE).await?;
+        told!(TriggerStudioStoreRerenderResponse, told, {})
     }
 }

@@ -18,6 +18,7 @@ use proto::{
     dtoflow::v1::dto_flow_service_server::DtoFlowServiceServer,
     ecc_image_render::v1::ecc_image_render_triggers_server::EccImageRenderTriggersServer,
     records::v1 as records,
+    studio_renderer::v1::studio_renderer_triggers_server::StudioRendererTriggersServer,
 };
 use serde_json::Value;
 use tonic::service::Routes;
@@ -90,14 +91,17 @@ impl World {
         let triggers = FakeTriggers::new(cqs.clone(), dtoflow.clone());
         let platform = Routes::new(ChangeQueueServiceServer::new(cqs.clone()))
             .add_service(DtoFlowServiceServer::new(dtoflow.clone()));
-        let trigger_routes = Routes::new(EccImageRenderTriggersServer::new(triggers.clone()));
+        let trigger_routes = Routes::new(EccImageRenderTriggersServer::new(triggers.clone()))
+            .add_service(StudioRendererTriggersServer::new(triggers.clone()));
         let local = |routes| daemon::serve::in_process(routes, verifier.clone());
         let platform = changes.platform.unwrap_or_else(|| local(platform));
         let trigger_transport = changes.triggers.unwrap_or_else(|| local(trigger_routes));
         let issuer = Issuer::local(operator_key.public()).unwrap();
         let router = router(GatewayParts {
             platform: credentials.attach(platform),
-            triggers: BTreeMap::from([(ServiceName::EccImageRender, credentials.attach(trigger_transport))]),
+            triggers: [ServiceName::EccImageRender, ServiceName::StudioRenderer]
+                .map(|service| (service, credentials.attach(trigger_transport.clone())))
+                .into(),
             operators: OperatorVerifier::new(vec![issuer], Arc::clone(&shared)),
             cors: changes.cors.into_iter().map(|origin| origin.parse().unwrap()).collect(),
             clock: shared,
@@ -172,6 +176,11 @@ pub(crate) fn small_picture() -> Picture {
 fn load(dtoflow: &FakeDtoFlow, cqs: &FakeCqs, tenant: &str) {
     let panel = records::EslType { width: 8, height: 4, palette: 1, rotation: 0, name: "small".to_owned() };
     dtoflow.put(DtoType::EslType, &format!("t/{tenant}/esltypes/X"), &panel);
+    for design in ["D", "E"] {
+        let record =
+            records::Design { svg: "<svg/>".to_owned(), mappings: "{}".to_owned(), name: format!("design {design}") };
+        dtoflow.put(DtoType::Design, &format!("t/{tenant}/designs/{design}"), &record);
+    }
     for (store, labels) in [("s1", ["E1", "E2", "E3"].as_slice()), ("s2", ["F1"].as_slice())] {
         let at = |collection: &str, id: &str| format!("t/{tenant}/s/{store}/{collection}/{id}");
         for model in ["M", "N"] {
@@ -194,6 +203,10 @@ fn load(dtoflow: &FakeDtoFlow, cqs: &FakeCqs, tenant: &str) {
             };
             dtoflow.put(DtoType::EccLink, &at("ecclinks", label), &link);
         }
+        // E2 and F1 have both links.
+        let label = if store == "s1" { "E2" } else { "F1" };
+        let link = records::StudioLink { item_id: "I2".to_owned(), design_id: "D".to_owned() };
+        dtoflow.put(DtoType::StudioLink, &at("studiolinks", label), &link);
         if store == "s1" {
             put_picture(dtoflow, &at("ecceslimages", "E1"), &at("eslimages", "E1"), &at("eslstatuses", "E1"));
         }

@@ -35,6 +35,7 @@ fn policies() -> Vec<Policy> {
         read("list_tenant_operations", S::OperationsRead, |t| (format!("/v1/tenants/{t}/operations"), None)),
         read("get_operation", S::OperationsRead, |t| (format!("/v1/tenants/{t}/operations/op-1"), None)),
         read("list_stores", S::LabelsRead, |t| (format!("/v1/tenants/{t}/stores"), None)),
+        read("list_designs", S::LabelsRead, |t| (format!("/v1/tenants/{t}/designs"), None)),
         read("list_models", S::LabelsRead, |t| (format!("/v1/tenants/{t}/stores/s1/models"), None)),
         read("list_labels", S::LabelsRead, |t| (format!("/v1/tenants/{t}/stores/s1/labels"), None)),
         read("get_label", S::LabelsRead, |t| (format!("/v1/tenants/{t}/stores/s1/labels/E1"), None)),
@@ -44,6 +45,22 @@ fn policies() -> Vec<Policy> {
                 "tenant_id": t, "store_id": "s1", "model_id": "M", "reason": "r", "tracking_id": "matrix", "dry_run": false
             });
             ("/v1/triggers/model-refresh".to_owned(), Some(body))
+        }),
+        read("trigger_design_refresh", S::TriggerDesignRefresh, |t| {
+            let body = json!({
+                "tenant_id": t, "design_id": "D", "reason": "r", "tracking_id": "matrix", "dry_run": false
+            });
+            ("/v1/triggers/design-refresh".to_owned(), Some(body))
+        }),
+        read("trigger_ecc_store_rerender", S::TriggerEccStoreRerender, |t| {
+            let body =
+                json!({"tenant_id": t, "store_id": "s1", "reason": "r", "tracking_id": "matrix", "dry_run": false});
+            ("/v1/triggers/ecc-store-rerender".to_owned(), Some(body))
+        }),
+        read("trigger_studio_store_rerender", S::TriggerStudioStoreRerender, |t| {
+            let body =
+                json!({"tenant_id": t, "store_id": "s1", "reason": "r", "tracking_id": "matrix", "dry_run": false});
+            ("/v1/triggers/studio-store-rerender".to_owned(), Some(body))
         }),
         read("touch_records", S::TriggerTouch, |t| {
             let record = json!({"dto_type": "eccmodel.v1", "dto_id": format!("t/{t}/s/s1/eccmodels/M")});
@@ -148,12 +165,25 @@ async fn a_token_for_one_store_reaches_no_other() {
         "/v1/tenants/acme/stores/s2/labels/F1",
         "/v1/tenants/acme/stores/s2/labels/F1/image.png",
         "/v1/tenants/acme/operations/op-2",
+        "/v1/tenants/acme/designs",
         "/v1/audit?tenant=acme",
     ] {
         let other = world.get(&token, path).await;
         assert_eq!(other.status, StatusCode::NOT_FOUND, "{path}");
         let unknown = world.get(&token, "/v1/tenants/acme/stores/nowhere/labels").await;
         assert_eq!(other.bytes, unknown.bytes, "{path}");
+    }
+    let mut asked = json!({"tenant_id": "acme", "design_id": "D", "reason": "r", "tracking_id": "t", "dry_run": true});
+    let tenants = world.post_json(&token, "/v1/triggers/design-refresh", &asked).await;
+    asked["design_id"] = json!("nothing");
+    let unknown = world.post_json(&world.token(), "/v1/triggers/design-refresh", &asked).await;
+    assert_eq!(tenants.status, StatusCode::NOT_FOUND);
+    assert_eq!(tenants.bytes, unknown.bytes, "a design is the whole tenant's");
+    for (store, status) in [("s1", StatusCode::OK), ("s2", StatusCode::NOT_FOUND)] {
+        let asked = json!({"tenant_id": "acme", "store_id": store, "reason": "r", "tracking_id": "t", "dry_run": true});
+        for path in ["/v1/triggers/ecc-store-rerender", "/v1/triggers/studio-store-rerender"] {
+            assert_eq!(world.post_json(&token, path, &asked).await.status, status, "{path} of {store}");
+        }
     }
     let touch = |urn: &str, dto_type: &str| json!({"records": [{"dto_type": dto_type, "dto_id": urn}], "reason": "r", "tracking_id": "t", "dry_run": true});
     for (urn, dto_type, status) in [

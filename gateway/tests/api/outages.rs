@@ -41,7 +41,7 @@ async fn a_trigger_service_that_is_down_is_named() {
     assert_eq!(world.audit_rows(), 1, "nobody else saw the request");
     let ready = world.get("", "/readyz").await;
     assert_eq!(ready.status, StatusCode::SERVICE_UNAVAILABLE);
-    assert_eq!(ready.json(), json!({"ready": false, "down": ["ecc-image-render-service"]}));
+    assert_eq!(ready.json(), json!({"ready": false, "down": ["ecc-image-render-service", "studio-renderer"]}));
 }
 
 #[tokio::test]

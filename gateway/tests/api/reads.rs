@@ -57,6 +57,15 @@ async fn stores_models_and_labels_are_counted_and_paged() {
     assert_eq!(models["models"][0]["model_id"], "M");
     assert_eq!((&models["models"][0]["labels"], &models["models"][1]["labels"]), (&json!(2), &json!(1)));
     assert_eq!(models["models"][0]["name"], "model M");
+    let designs = world.get(&token, "/v1/tenants/acme/designs?page_size=1").await.json();
+    let listed = &designs["designs"][0];
+    assert_eq!(
+        (&listed["design_id"], &listed["name"], &listed["labels"]),
+        (&json!("D"), &json!("design D"), &json!(2))
+    );
+    let next = designs["next_page_token"].as_str().unwrap();
+    let rest = world.get(&token, &format!("/v1/tenants/acme/designs?page_size=1&page_token={next}")).await.json();
+    assert_eq!((&rest["designs"][0]["design_id"], &rest["designs"][0]["labels"]), (&json!("E"), &json!(0)));
 
     let mut seen = Vec::new();
     let mut path = "/v1/tenants/acme/stores/s1/labels?page_size=2".to_owned();
@@ -106,6 +115,8 @@ async fn a_label_shows_hardware_panel_item_picture_and_delivery() {
     assert_eq!(label["delivery"]["confirmed_digest"], hex);
 
     let bare = world.get(&world.token(), "/v1/tenants/acme/stores/s1/labels/E2").await.json();
+    assert_eq!((&bare["model_id"], &bare["design_id"]), (&json!("M"), &json!("D")), "linked twice");
+    assert_eq!(bare["item"]["item_id"], "I2", "that of the link that will win");
     assert!(bare.get("picture").is_none() && bare.get("delivery").is_none());
 }
 

@@ -142,6 +142,83 @@ async fn a_refusal_stands_when_its_row_cannot_be_written() {
     assert_eq!(world.audit_rows(), 0);
 }
 
+const DESIGN: &str = "/v1/triggers/design-refresh";
+
+fn design_refresh(dry_run: bool) -> Value {
+    json!({
+        "tenant_id": "acme", "design_id": "D", "reason": "CHG-121: new logo", "tracking_id": "CHG-121", "dry_run": dry_run
+    })
+}
+
+#[tokio::test]
+async fn a_design_is_counted_by_store_and_started_like_a_model() {
+    let world = World::new();
+    let token = world.token();
+    let dry = world.post_json(&token, DESIGN, &design_refresh(true)).await;
+    assert_eq!(dry.status, StatusCode::OK, "{}", dry.text());
+    let body = dry.json();
+    assert_eq!(body["labels"], 2);
+    assert_eq!(body["stores"], json!([{"store_id": "s1", "labels": 1}, {"store_id": "s2", "labels": 1}]));
+    assert_eq!(body["would_run_on"], "studio-renderer");
+    assert!(body.get("next_page_token").is_none());
+    assert!(world.triggers.state().accepted.is_empty());
+
+    let first = world.post_json(&token, DESIGN, &design_refresh(false)).await;
+    assert_eq!(first.status, StatusCode::ACCEPTED, "{}", first.text());
+    assert_eq!(first.headers["location"], "/v1/tenants/acme/operations/CHG-121");
+    assert_eq!(first.json()["sla_timestamp"], "2026-06-01T04:00:00.000Z");
+    assert_eq!(world.triggers.state().accepted[0].0.scope, "t/acme/designs/D");
+    let again = world.post_json(&token, DESIGN, &design_refresh(false)).await;
+    assert_eq!((again.status, again.json()["replayed"].clone()), (StatusCode::OK, json!(true)));
+    let other = world.post_json(&token, DESIGN, &with(design_refresh(false), "design_id", json!("E"))).await;
+    assert_eq!(other.status, StatusCode::CONFLICT);
+    assert_eq!(other.problem().1, "design_id");
+}
+
+#[tokio::test]
+async fn a_breakdown_of_many_stores_comes_in_pages_of_200() {
+    let world = World::new();
+    for store in 0..250 {
+        let link = proto::records::v1::StudioLink { item_id: "I".to_owned(), design_id: "E".to_owned() };
+        world.dtoflow.put(domain::DtoType::StudioLink, &format!("t/acme/s/n{store:03}/studiolinks/L"), &link);
+    }
+    let token = world.token();
+    let asked = with(design_refresh(true), "design_id", json!("E"));
+    let first = world.post_json(&token, DESIGN, &asked).await.json();
+    assert_eq!((first["labels"].clone(), first["stores"].as_array().unwrap().len()), (json!(250), 200));
+    let rest =
+        world.post_json(&token, DESIGN, &with(asked, "page_token", first["next_page_token"].clone())).await.json();
+    assert_eq!((rest["labels"].clone(), rest["stores"].as_array().unwrap().len()), (json!(250), 50));
+    assert_eq!(rest["stores"][0]["store_id"], "n200");
+    assert!(rest.get("next_page_token").is_none());
+
+    let live = with(design_refresh(false), "page_token", json!("at-200"));
+    let refused = world.post_json(&token, DESIGN, &live).await;
+    assert_eq!(refused.problem(), ("INVALID_ARGUMENT".to_owned(), "page_token".to_owned()));
+    let strange = with(design_refresh(true), "page_token", json!("nonsense"));
+    assert_eq!(world.post_json(&token, DESIGN, &strange).await.problem().1, "page_token");
+}
+
+#[tokio::test]
+async fn a_store_is_rendered_again_by_each_renderer_apart() {
+    let world = World::new();
+    let token = world.token();
+    for (path, service, labels) in
+        [("ecc-store-rerender", "ecc-image-render-service", 3), ("studio-store-rerender", "studio-renderer", 1)]
+    {
+        let path = format!("/v1/triggers/{path}");
+        let asked = |store: &str, dry_run: bool| json!({"tenant_id": "acme", "store_id": store, "reason": "r", "tracking_id": service, "dry_run": dry_run});
+        let dry = world.post_json(&token, &path, &asked("s1", true)).await.json();
+        assert_eq!((&dry["labels"], &dry["would_run_on"]), (&json!(labels), &json!(service)));
+        assert_eq!(dry["stores"], json!([{"store_id": "s1", "labels": labels}]));
+        assert_eq!(world.post_json(&token, &path, &asked("s1", false)).await.status, StatusCode::ACCEPTED);
+        let other = world.post_json(&token, &path, &asked("s2", false)).await;
+        assert_eq!((other.status, other.problem().1), (StatusCode::CONFLICT, "store_id".to_owned()));
+        let unknown = world.post_json(&token, &path, &asked("nowhere", true)).await;
+        assert_eq!((unknown.status, unknown.problem().1), (StatusCode::NOT_FOUND, "store_id".to_owned()));
+    }
+}
+
 fn touch(records: &[(&str, &str)], dry_run: bool) -> Value {
     let records: Vec<Value> =
         records.iter().map(|(dto_type, dto_id)| json!({"dto_type": dto_type, "dto_id": dto_id})).collect();

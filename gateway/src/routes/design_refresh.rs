@@ -1,0 +1,109 @@
+//! `/v1/triggers/design-refresh`
+
+use std::sync::Arc;
+
+use axum::{
+    extract::{Request, State},
+    response::Response,
+};
+use domain::{Refusal, Trigger};
+use proto::studio_renderer::v1::TriggerDesignRefreshRequest;
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::{
+    trigger_call::{
+        self, Answer, Asked, Common, Place, TriggerBody, answer_from_wire, not_configured, request_to_wire,
+    },
+    triggers::{Accepted, TriggerAnswer},
+};
+use crate::{
+    auth::Operator,
+    backend::{CallError, Peer, call},
+    problem::{Problem, TriggerProblems},
+    state::Gateway,
+};
+
+/// Renders every label linked to one Studio design again, in all stores of its tenant.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DesignRefreshRequest {
+    /// The tenant.
+    #[schema(example = "demo")]
+    tenant_id: String,
+    /// The design.
+    #[schema(example = "poster")]
+    design_id: String,
+    /// Why, 1 to 500 characters without control characters. Stands in the audit log.
+    #[schema(min_length = 1, max_length = 500)]
+    reason: String,
+    /// Names the operation within its tenant. Repeating a request with the same id repeats its answer.
+    #[schema(pattern = "^[A-Za-z0-9._:-]{1,128}$")]
+    tracking_id: String,
+    /// True: validate and count, enqueue nothing. Never assumed.
+    dry_run: bool,
+    /// When it should be done, RFC 3339. Left out: now plus the trigger's bulk allowance, so that ordinary changes go
+    /// first.
+    sla_timestamp: Option<String>,
+    /// `next_page_token` of the dry run before, for the stores after its last; dry runs only. Left out: the first 200.
+    page_token: Option<String>,
+}
+
+/// Render every label of a design again, in all stores.
+#[utoipa::path(
+    post, path = "/v1/triggers/design-refresh", operation_id = "trigger_design_refresh", tag = "triggers",
+    security(("operator" = ["trigger:design-refresh"])),
+    request_body(
+        content = DesignRefreshRequest,
+        description = "At most 64 KiB.",
+        example = json!({
+            "tenant_id": "demo", "design_id": "poster",
+            "reason": "CHG-121: the logo was renewed", "tracking_id": "CHG-121", "dry_run": true
+        })
+    ),
+    responses(
+        (status = 200, description = "A dry run's counts, or the answer of before with `replayed: true`.", body = TriggerAnswer),
+        (status = 202, description = "Accepted; follow `Location`.", body = Accepted,
+            headers(("Location" = String, description = "The operation."), ("Retry-After" = u32, description = "Seconds until a first look makes sense."))),
+        TriggerProblems
+    )
+)]
+pub(crate) async fn trigger_design_refresh(
+    State(gateway): State<Arc<Gateway>>,
+    operator: Operator,
+    request: Request,
+) -> Result<Response, Problem> {
+    trigger_call::answer::<DesignRefreshRequest>(gateway, operator, request).await
+}
+
+impl TriggerBody for DesignRefreshRequest {
+    const TRIGGER: Trigger = Trigger::DesignRefresh;
+    const NAMED: &'static str = "design_id";
+
+    fn common(&self) -> Common<'_> {
+        Common {
+            tenant_id: &self.tenant_id,
+            reason: &self.reason,
+            tracking_id: &self.tracking_id,
+            dry_run: self.dry_run,
+            sla_timestamp: self.sla_timestamp.as_deref(),
+            page_token: self.page_token.as_deref(),
+        }
+    }
+
+    fn place(&self) -> Result<Place, Refusal> {
+        Ok(Place { store: None, record: Some(proto::parse_field("design_id", &self.design_id)?) })
+    }
+
+    async fn call(gateway: &Gateway, asked: &Asked) -> Result<Answer, CallError> {
+        let mut client = gateway.studio_triggers().ok_or_else(|| not_configured(Self::TRIGGER))?;
+        let request = request_to_wire!(TriggerDesignRefreshRequest, asked, {
+            design_id: asked.record_id(),
+            page_size: 0,
+            page_token: asked.page_token.clone(),
+        });
+        let answer = call(Peer::Trigger(Self::TRIGGER.service()), client.trigger_design_refresh(request)).await?;
+        let stores = answer.stores.into_iter().map(|store| (store.store_id, store.labels)).collect();
+        Ok(answer_from_wire!(answer, stores, answer.next_page_token))
+    }
+}

@@ -1,0 +1,295 @@
+//! The way every trigger's request takes: validate, call the service, map the answer.
+//!
+//! A trigger's own file holds its body, its documentation, and the one call that is its own.
+
+use std::{fmt, sync::Arc};
+
+use axum::{
+    Json,
+    body::Bytes,
+    extract::Request,
+    response::{IntoResponse as _, Response},
+};
+use domain::{ErrorCode, Reason, RecordId, Refusal, StoreId, TenantId, Timestamp, TrackingId, Trigger};
+use serde::de::DeserializeOwned;
+
+use super::triggers::{Accepted, DryRun, StoreLabels, TriggerAnswer, operation_path};
+use crate::{
+    audit::{Attempt, AuditedBy, Failure},
+    auth::{Operator, StoreAccess},
+    backend::{CallError, Peer},
+    body,
+    problem::Problem,
+    query,
+    state::Gateway,
+    wire::{self, WireTimestamp},
+};
+
+/// The body of one trigger.
+pub(super) trait TriggerBody: DeserializeOwned + Send + Sync {
+    /// The trigger.
+    const TRIGGER: Trigger;
+    /// The field that names what it is about; an unknown one and one outside the token give the same answer.
+    const NAMED: &'static str;
+    /// The fields that every trigger has, as they came.
+    fn common(&self) -> Common<'_>;
+    /// What it is about.
+    fn place(&self) -> Result<Place, Refusal>;
+    /// Calls the service.
+    fn call(gateway: &Gateway, asked: &Asked) -> impl Future<Output = Result<Answer, CallError>> + Send;
+}
+
+/// The fields that every trigger has, as they came.
+pub(super) struct Common<'a> {
+    pub(super) tenant_id: &'a str,
+    pub(super) reason: &'a str,
+    pub(super) tracking_id: &'a str,
+    pub(super) dry_run: bool,
+    pub(super) sla_timestamp: Option<&'a str>,
+    /// `next_page_token` of triggers whose dry run answers pages; else none.
+    pub(super) page_token: Option<&'a str>,
+}
+
+/// What a trigger is about, below its tenant.
+#[derive(Debug, Default)]
+pub(super) struct Place {
+    /// Its store; none for what is the tenant's.
+    pub(super) store: Option<StoreId>,
+    /// Its model or design; none for a whole store.
+    pub(super) record: Option<RecordId>,
+}
+
+/// The request once every field is valid.
+pub(super) struct Asked {
+    pub(super) tenant: TenantId,
+    pub(super) place: Place,
+    pub(super) operator: domain::OperatorSubject,
+    pub(super) reason: Reason,
+    pub(super) tracking_id: TrackingId,
+    pub(super) dry_run: bool,
+    pub(super) sla: Timestamp,
+    pub(super) sla_is_default: bool,
+    pub(super) page_token: String,
+}
+
+/// What the service answered.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) items_enqueued: i32,
+    pub(super) labels: i64,
+    pub(super) sample_label_ids: Vec<String>,
+    pub(super) replayed: bool,
+    pub(super) sla_timestamp: Option<WireTimestamp>,
+    pub(super) accepted_at: Option<WireTimestamp>,
+    /// A page of the breakdown by store, where there is more than one.
+    pub(super) stores: Vec<(String, i64)>,
+    pub(super) next_page_token: String,
+}
+
+/// A request message of a trigger service out of [`Asked`]: the common fields, which have the same names in each, and
+/// those given.
+macro_rules! request_to_wire {
+    ($message:ident, $asked:expr, { $($field:ident: $value:expr),* $(,)? }) => {
+        $message {
+            tenant_id: $asked.tenant.to_string(),
+            reason: $asked.reason.to_string(),
+            tracking_id: $asked.tracking_id.to_string(),
+            dry_run: $asked.dry_run,
+            operator_subject: $asked.operator.to_string(),
+            sla_timestamp: Some(proto::timestamp_to_wire($asked.sla)),
+            sla_is_default: $asked.sla_is_default,
+            $($field: $value),*
+        }
+    };
+}
+
+/// An [`Answer`] out of the response message of a trigger service: the fields that all have, and the page of stores
+/// where there is one.
+macro_rules! answer_from_wire {
+    ($response:expr) => {
+        answer_from_wire!($response, Vec::new(), String::new())
+    };
+    ($response:expr, $stores:expr, $next_page_token:expr) => {
+        $crate::routes::trigger_call::Answer {
+            items_enqueued: $response.items_enqueued,
+            labels: $response.labels,
+            sample_label_ids: $response.sample_label_ids,
+            replayed: $response.replayed,
+            sla_timestamp: $response.sla_timestamp,
+            accepted_at: $response.accepted_at,
+            stores: $stores,
+            next_page_token: $next_page_token,
+        }
+    };
+}
+pub(super) use {answer_from_wire, request_to_wire};
+
+impl Asked {
+    /// The store's id as text; empty for what is the tenant's.
+    pub(super) fn store_id(&self) -> String {
+        self.place.store.as_ref().map(ToString::to_string).unwrap_or_default()
+    }
+
+    /// The model's or design's id as text; empty for a whole store.
+    pub(super) fn record_id(&self) -> String {
+        self.place.record.as_ref().map(ToString::to_string).unwrap_or_default()
+    }
+}
+
+/// No address of the service's triggers is configured.
+pub(super) fn not_configured(trigger: Trigger) -> CallError {
+    tracing::error!(service = %trigger.service(), "no address of its triggers is configured");
+    CallError::Down(Peer::Trigger(trigger.service()))
+}
+
+/// Answers one request.
+pub(super) async fn answer<B: TriggerBody>(
+    gateway: Arc<Gateway>,
+    operator: Operator,
+    request: Request,
+) -> Result<Response, Problem> {
+    let mut attempt = Attempt::new(&gateway, format!("trigger {}", B::TRIGGER), operator.subject());
+    match attempted::<B>(&gateway, &operator, request, &mut attempt).await {
+        Ok(response) => Ok(response),
+        Err(failure) => {
+            attempt.refused(&failure).await;
+            Err(failure.problem)
+        }
+    }
+}
+
+async fn attempted<B: TriggerBody>(
+    gateway: &Gateway,
+    operator: &Operator,
+    request: Request,
+    attempt: &mut Attempt,
+) -> Result<Response, Failure> {
+    let bytes = body::read(request).await?;
+    let asked = asked::<B>(gateway, operator, &bytes, attempt)?;
+    let answer = B::call(gateway, &asked).await.map_err(failure::<B>)?;
+    tracing::info!(
+        tracking_id = %asked.tracking_id, operator = %operator.subject(), trigger = %B::TRIGGER, scope = %asked,
+        dry_run = asked.dry_run, labels = answer.labels, replayed = answer.replayed, reason = %asked.reason,
+        "trigger answered"
+    );
+    Ok(response::<B>(&asked, answer))
+}
+
+/// Validates in the order an operator would: shape, scope, each field, then whether the token reaches it. What is valid
+/// goes to the audit row even when the rest is not.
+fn asked<B: TriggerBody>(
+    gateway: &Gateway,
+    operator: &Operator,
+    bytes: &Bytes,
+    attempt: &mut Attempt,
+) -> Result<Asked, Problem> {
+    attempt.body(bytes);
+    let parsed = body::parse::<B>(bytes);
+    if let Ok(request) = &parsed {
+        let common = request.common();
+        attempt.tracking_id = common.tracking_id.parse().ok();
+        attempt.reason = common.reason.parse().ok();
+        attempt.tenant = common.tenant_id.parse().ok().filter(|tenant| operator.tenant(tenant).is_ok());
+    }
+    operator.require(B::TRIGGER.scope())?;
+    let request = parsed?;
+    let common = request.common();
+    let sla = common.sla_timestamp.map(|text| wire::parse_time("sla_timestamp", text)).transpose()?;
+    if common.page_token.is_some() && !common.dry_run {
+        return Err(Refusal::field("page_token", "belongs to a dry run: nothing else answers pages").into());
+    }
+    let asked = Asked {
+        tenant: proto::parse_field("tenant_id", common.tenant_id)?,
+        place: request.place()?,
+        operator: operator.subject().clone(),
+        reason: proto::parse_field("reason", common.reason)?,
+        tracking_id: proto::parse_field("tracking_id", common.tracking_id)?,
+        dry_run: common.dry_run,
+        sla: sla.unwrap_or_else(|| gateway.clock.now().plus_ms(B::TRIGGER.bulk_allowance_ms())),
+        sla_is_default: sla.is_none(),
+        page_token: query::token_from(common.page_token.unwrap_or_default())?,
+    };
+    if reached(operator, &asked) { Ok(asked) } else { Err(unknown::<B>()) }
+}
+
+/// Whether the token reaches it. What is the tenant's does not exist for a token of single stores.
+fn reached(operator: &Operator, asked: &Asked) -> bool {
+    match &asked.place.store {
+        Some(store) => operator.store(&asked.tenant, store).is_ok(),
+        None => operator.tenant(&asked.tenant).is_ok_and(|access| *access == StoreAccess::All),
+    }
+}
+
+/// It is unknown, or its tenant or store is none of this token: one answer for all.
+fn unknown<B: TriggerBody>() -> Problem {
+    Problem::not_found().at(B::NAMED)
+}
+
+/// A refusal that came back from the service was written down there; everything else is ours to write down.
+fn failure<B: TriggerBody>(error: CallError) -> Failure {
+    let audited_by = match &error {
+        CallError::Refused(_) => AuditedBy::Service,
+        CallError::Down(_) | CallError::DownBehind(_) | CallError::Fault => AuditedBy::Gateway,
+        CallError::NoAnswer(_) => AuditedBy::Nobody,
+    };
+    let problem = match error {
+        CallError::Refused(refusal) if refusal.code == ErrorCode::NotFound => unknown::<B>(),
+        CallError::Refused(refusal) if refusal.code == ErrorCode::AlreadyExists => conflict::<B>(refusal).into(),
+        other => other.problem("repeat with the same tracking_id"),
+    };
+    Failure { problem, audited_by }
+}
+
+/// The service may name a field of its own call to CQS; the operator reads those of this request.
+fn conflict<B: TriggerBody>(mut refusal: Refusal) -> Refusal {
+    let ours = ["tenant_id", "store_id", "reason", "tracking_id", "dry_run", "sla_timestamp", B::NAMED];
+    if !ours.contains(&refusal.field.as_str()) {
+        let field = match refusal.field.as_str() {
+            "operator_subject" => "operator",
+            "trigger" => "tracking_id",
+            _ => B::NAMED,
+        };
+        field.clone_into(&mut refusal.field);
+    }
+    refusal
+}
+
+fn response<B: TriggerBody>(asked: &Asked, answer: Answer) -> Response {
+    if asked.dry_run {
+        let stores = match &asked.place.store {
+            Some(store) => vec![StoreLabels { store_id: store.to_string(), labels: answer.labels }],
+            None => answer.stores.into_iter().map(|(store_id, labels)| StoreLabels { store_id, labels }).collect(),
+        };
+        return Json(TriggerAnswer::DryRun(DryRun {
+            dry_run: true,
+            labels: answer.labels,
+            sample_label_ids: answer.sample_label_ids,
+            stores,
+            next: answer.next_page_token.into(),
+            would_run_on: B::TRIGGER.service().as_str(),
+            would_have_sla_timestamp: asked.sla.to_string(),
+        }))
+        .into_response();
+    }
+    Accepted {
+        operation: operation_path(&asked.tenant, &asked.tracking_id),
+        tracking_id: asked.tracking_id.to_string(),
+        labels: answer.labels,
+        items_enqueued: answer.items_enqueued,
+        accepted_at: wire::time(answer.accepted_at.as_ref()),
+        sla_timestamp: wire::time(answer.sla_timestamp.as_ref()),
+        replayed: answer.replayed,
+    }
+    .into_response()
+}
+
+/// What it is about, for the log.
+impl fmt::Display for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "tenant {}", self.tenant)?;
+        if let Some(store) = &self.place.store {
+            write!(f, ", store {store}")?;
+        }
+        self.place.record.as_ref().map_or(Ok(()), |record| write!(f, ", {record}"))
+    }
+}
