@@ -14,7 +14,7 @@ use daemon::{
 };
 use domain::{Clock, IdSource as _, ServiceName};
 use proto::{CqsClient, DtoFlowClient, Transport};
-use worker::{ExporterSettings, WorkerParts};
+use worker::{ExporterSettings, RenderEngine, WorkerParts};
 
 use super::Common;
 use crate::{
@@ -90,6 +90,7 @@ impl Bench {
             platform: self.platform.transport(),
             credentials: self.credentials.clone(),
             exporter: ExporterSettings { folder: self.dir.labels(), discard: true },
+            engine: RenderEngine::default(),
             pipelines: self.common.pipelines.clone(),
             clock: Arc::clone(&self.clock),
             ids: Arc::new(SystemIds),

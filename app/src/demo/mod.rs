@@ -1,9 +1,10 @@
-//! The demo tenant: three shops with 400 labels each, several panel types, three ECC models and a catalogue in four
-//! scripts. Made by code from fixed lists, without clock or randomness: every start writes the same records.
+//! The demo tenant: three shops with 400 labels each, several panel types, three ECC models, two Studio designs and a
+//! catalogue in four scripts. Made by code from fixed lists, without clock or randomness: every start writes the same records.
 //!
 //! Deliberately not here: when it is loaded (`dev`), and how records are written (`records`).
 
 mod catalogue;
+mod designs;
 mod gtin;
 mod items;
 mod models;
@@ -12,9 +13,10 @@ mod shops;
 
 use std::collections::BTreeMap;
 
+use designs::Beside;
 use domain::{DtoType, IdError, TenantId, Urn, UrnError};
 use prost::Message;
-use proto::records::v1::{AccessPoint, EccLink, EccModel, EslType, StoreEsl, StoreItemValues};
+use proto::records::v1::{AccessPoint, Design, EccLink, EccModel, EslType, StoreEsl, StoreItemValues, StudioLink};
 
 use crate::records::Record;
 
@@ -106,6 +108,9 @@ pub fn records() -> Result<Vec<Record>, DemoError> {
     for panel in panels::PANELS {
         records.push(record(DtoType::EslType, &format!("t/{TENANT}/esltypes/{}", panel.id), &EslType::from(panel))?);
     }
+    for design in designs::DESIGNS {
+        records.push(record(DtoType::Design, &format!("t/{TENANT}/designs/{}", design.id), &Design::from(design))?);
+    }
     for shop in shops::SHOPS {
         store_records(shop, &mut records)?;
     }
@@ -134,13 +139,22 @@ fn store_records(shop: &'static shops::Shop, records: &mut Vec<Record>) -> Resul
         records.push(record(DtoType::StoreEsl, &format!("{store}/esls/{}", label_id(index)), &label)?);
     }
     let item_models = models_of_items(shop);
+    let studio = designs::links(&item_models);
     for (index, _) in labels() {
-        let link = EccLink {
-            item_id: format!("art-{:05}", index % ITEMS_PER_STORE + 1),
-            model_id: model_of(&item_models, index).to_owned(),
-            parameters: BTreeMap::from([("facings".to_owned(), (index % 4 + 1).to_string())]),
-        };
-        records.push(record(DtoType::EccLink, &format!("{store}/ecclinks/{}", label_id(index)), &link)?);
+        let (item_id, label) = (format!("art-{:05}", index % ITEMS_PER_STORE + 1), label_id(index));
+        let linked = studio.get(&index);
+        if let Some(studio) = linked {
+            let link = StudioLink { item_id: item_id.clone(), design_id: studio.design.to_owned() };
+            records.push(record(DtoType::StudioLink, &format!("{store}/studiolinks/{label}"), &link)?);
+        }
+        if linked.is_none_or(|studio| studio.beside == Beside::Ecc) {
+            let link = EccLink {
+                item_id,
+                model_id: model_of(&item_models, index).to_owned(),
+                parameters: BTreeMap::from([("facings".to_owned(), (index % 4 + 1).to_string())]),
+            };
+            records.push(record(DtoType::EccLink, &format!("{store}/ecclinks/{label}"), &link)?);
+        }
     }
     Ok(())
 }

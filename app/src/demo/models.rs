@@ -16,9 +16,9 @@ pub(super) struct Model {
 /// The model of most labels; the one that gets a version 2.
 pub(super) const STANDARD: &str = "standard";
 /// Items on promotion.
-const PROMO: &str = "promo";
+pub(super) const PROMO: &str = "promo";
 /// Fruit and vegetables: with origin and class.
-const FRESH: &str = "fresh";
+pub(super) const FRESH: &str = "fresh";
 
 /// The standard model as first loaded.
 pub(super) const STANDARD_MODEL: Model =

@@ -16,7 +16,15 @@ fn the_tenant_is_complete_and_consistent() {
     let urns: BTreeSet<_> = records.iter().map(|record| record.urn.to_string()).collect();
     assert_eq!(urns.len(), records.len(), "no record twice");
     let by_type = by_type(&records);
-    assert_eq!(by_type[&DtoType::EccLink].len(), 1200);
+    // Every label has a link; of each shop's 40 on a design, half have both.
+    assert_eq!(by_type[&DtoType::StudioLink].len(), 3 * 40);
+    assert_eq!(by_type[&DtoType::EccLink].len(), 1200 - 3 * 20);
+    assert_eq!(by_type[&DtoType::Design].len(), 2);
+    for link in &by_type[&DtoType::StudioLink] {
+        let dto = StudioLink::decode(link.payload.clone()).unwrap();
+        assert!(urns.contains(&format!("t/demo/s/{}/items/{}", link.urn.store().unwrap(), dto.item_id)));
+        assert!(urns.contains(&format!("t/demo/designs/{}", dto.design_id)));
+    }
     assert_eq!(by_type[&DtoType::StoreEsl].len(), 1200);
     assert_eq!(by_type[&DtoType::EccModel].len(), 9);
     assert!(by_type[&DtoType::EslType].len() >= 5);
@@ -84,26 +92,47 @@ fn first_of_type(dto_type: DtoType, id: &str) -> Record {
     records.find(|record| record.dto_type == dto_type && record.urn.record_id().unwrap().as_str() == id).unwrap()
 }
 
-/// Renders a label of the tenant as its panel would show it.
-fn render_label(records: &BTreeMap<String, &Record>, link: &Record, layout: &str) -> picture::Picture {
+/// The item and panel of a label of the tenant, as its link names them.
+fn inputs(records: &BTreeMap<String, &Record>, link: &Record, item: &str) -> (BTreeMap<String, String>, render::Panel) {
     let store = format!("t/demo/s/{}", link.urn.store().unwrap());
     let get = |urn: String| records[&urn].payload.clone();
-    let of = EccLink::decode(link.payload.clone()).unwrap();
-    let item = StoreItemValues::decode(get(format!("{store}/items/{}", of.item_id))).unwrap();
+    let item = StoreItemValues::decode(get(format!("{store}/items/{item}"))).unwrap();
     let label = StoreEsl::decode(get(link.urn.sibling(DtoType::StoreEsl).unwrap().to_string())).unwrap();
     let panel = EslType::decode(get(format!("t/demo/esltypes/{}", label.esltype_id))).unwrap();
-    let model = render::EccModel::parse(layout).unwrap();
-    let input = render::EccInput {
-        panel: render::Panel {
-            width: panel.width,
-            height: panel.height,
-            palette: picture::Palette::from_number(panel.palette).unwrap(),
-            rotation: picture::Rotation::from_degrees(i32::try_from(panel.rotation).unwrap()).unwrap(),
-        },
-        item: &item.values,
-        parameters: &of.parameters,
+    let panel = render::Panel {
+        width: panel.width,
+        height: panel.height,
+        palette: picture::Palette::from_number(panel.palette).unwrap(),
+        rotation: picture::Rotation::from_degrees(i32::try_from(panel.rotation).unwrap()).unwrap(),
     };
+    (item.values, panel)
+}
+
+/// Renders a label of the tenant as its panel would show it.
+fn render_label(records: &BTreeMap<String, &Record>, link: &Record, layout: &str) -> picture::Picture {
+    let of = EccLink::decode(link.payload.clone()).unwrap();
+    let (item, panel) = inputs(records, link, &of.item_id);
+    let model = render::EccModel::parse(layout).unwrap();
+    let input = render::EccInput { panel, item: &item, parameters: &of.parameters };
     render::render(&model, &input).unwrap_or_else(|error| unreachable!("{}: {error}", link.urn))
+}
+
+#[test]
+fn every_label_of_a_design_renders() {
+    let records = records().unwrap();
+    let by_urn: BTreeMap<String, &Record> = records.iter().map(|record| (record.urn.to_string(), record)).collect();
+    let mut seen = BTreeSet::new();
+    for link in records.iter().filter(|record| record.dto_type == DtoType::StudioLink) {
+        let of = StudioLink::decode(link.payload.clone()).unwrap();
+        let (item, panel) = inputs(&by_urn, link, &of.item_id);
+        let design = Design::decode(by_urn[&format!("t/demo/designs/{}", of.design_id)].payload.clone()).unwrap();
+        let design = render::StudioDesign::parse(&design.svg, &design.mappings).unwrap();
+        let input = render::EccInput { panel, item: &item, parameters: &BTreeMap::new() };
+        let shown =
+            render::studio_render(&design, &input).unwrap_or_else(|error| unreachable!("{}: {error}", link.urn));
+        seen.insert(shown.digest());
+    }
+    assert!(seen.len() > 100, "{} different pictures", seen.len());
 }
 
 #[test]

@@ -27,7 +27,7 @@ use domain::{Clock, IdSource, OperatorScope, ServiceName};
 use gateway::{GatewayParts, Issuer, OperatorVerifier, token::OperatorClaims};
 use proto::Transport;
 use tokio::net::TcpListener;
-use worker::{ExporterSettings, PipelineSettings, Worker, WorkerHandle, WorkerParts};
+use worker::{ExporterSettings, PipelineSettings, RenderEngine, Worker, WorkerHandle, WorkerParts};
 
 use crate::{
     data_dir::{DataDir, write_private},
@@ -38,8 +38,14 @@ use crate::{
 /// How long the operator token of the printed commands is good for, in seconds: a working day with its evening.
 const TOKEN_LIFETIME_S: i64 = 12 * 60 * 60;
 /// The worker services that `dev` runs.
-const WORKER_SERVICES: &[ServiceName] =
-    &[ServiceName::EccImageRender, ServiceName::EslImageMerger, ServiceName::HardwareExporter];
+const WORKER_SERVICES: &[ServiceName] = &[
+    ServiceName::EccImageRender,
+    ServiceName::StudioRenderer,
+    ServiceName::EslImageMerger,
+    ServiceName::HardwareExporter,
+];
+/// Those of them that have triggers.
+const TRIGGER_SERVICES: [ServiceName; 2] = [ServiceName::EccImageRender, ServiceName::StudioRenderer];
 
 /// What `dev` is started with.
 pub struct DevOptions {
@@ -107,6 +113,7 @@ pub async fn start(options: DevOptions) -> anyhow::Result<Dev> {
         platform: platform.transport(),
         credentials: credentials.clone(),
         exporter: ExporterSettings { folder: dir.labels(), ..ExporterSettings::default() },
+        engine: RenderEngine::default(),
         pipelines: PipelineSettings::default(),
         clock: Arc::clone(&clock),
         ids: Arc::clone(&ids),
@@ -120,7 +127,7 @@ pub async fn start(options: DevOptions) -> anyhow::Result<Dev> {
     let issuer = dir.operator_issuer()?;
     let router = gateway::router(GatewayParts {
         platform: as_gateway.attach(platform.transport()),
-        triggers: BTreeMap::from([(ServiceName::EccImageRender, as_gateway.attach(triggers.clone()))]),
+        triggers: TRIGGER_SERVICES.map(|service| (service, as_gateway.attach(triggers.clone()))).into(),
         operators: OperatorVerifier::new(vec![Issuer::local(issuer.public())?], Arc::clone(&clock)),
         cors: Vec::new(),
         clock: Arc::clone(&clock),
