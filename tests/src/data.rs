@@ -49,6 +49,29 @@ pub fn layout(name: &str, version: u32) -> String {
     .to_string()
 }
 
+/// A design of the test's panel that names its own version, as [`layout`] does: SVG and mappings.
+pub fn design(name: &str, version: u32) -> (String, String) {
+    let (width, height) = PANEL;
+    let svg = format!(
+        r##"<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" font-family="DejaVu Sans Condensed">
+  <rect x="0" y="0" width="{width}" height="6" fill="#000000"/>
+  <text id="name" x="6" y="34" font-size="22">name</text>
+  <text id="price" x="290" y="90" font-size="40" text-anchor="end">0,00</text>
+  <text x="6" y="122" font-size="14">{name} design {version}</text>
+</svg>"##
+    );
+    let mappings = json!({
+        "studio": 1,
+        "name": name,
+        "elements": {
+            "name": {"format": "text", "value": "{item.name}", "box": [6, 12, 284, 30], "size_min": 10,
+                     "overflow": "ellipsis"},
+            "price": {"format": "price", "value": "{item.price}", "box": [150, 50, 140, 50], "size_min": 12},
+        },
+    });
+    (svg, mappings.to_string())
+}
+
 impl Shelf {
     /// Writes `store-1` of a tenant with so many labels on each of `models`, and waits for nothing.
     pub async fn write(doors: &Doors, tenant: &str, models: &[(&str, usize)]) -> Self {
@@ -80,6 +103,34 @@ impl Shelf {
         }
         shelf.import(doors, puts).await;
         shelf
+    }
+
+    /// Writes a store with so many labels on each of `designs` of the tenant, and waits for nothing. The designs are
+    /// not written.
+    pub async fn write_studio_store(doors: &Doors, tenant: &str, store: &str, designs: &[(&str, usize)]) -> Self {
+        let mut shelf = Self::write_store(doors, tenant, store, &[]).await;
+        let mut puts = Vec::new();
+        for (design, count) in designs {
+            let ids: Vec<String> = (0..*count).map(|number| format!("{design}-{number:04}")).collect();
+            for id in &ids {
+                puts.extend([shelf.item(id, "1.99"), shelf.esl(id), shelf.studio_link(id, design)]);
+            }
+            shelf.labels.insert((*design).to_owned(), ids);
+        }
+        shelf.import(doors, puts).await;
+        shelf
+    }
+
+    /// A write of a design of the tenant.
+    pub fn design(&self, id: &str, version: u32) -> PutItem {
+        let (svg, mappings) = design(id, version);
+        self.put(DtoType::Design, id, &records::Design { svg, mappings, name: format!("Design {id}") })
+    }
+
+    /// A write of a label's Studio link; its item is the label's own.
+    pub fn studio_link(&self, id: &str, design: &str) -> PutItem {
+        let record = records::StudioLink { item_id: id.to_owned(), design_id: design.to_owned() };
+        self.put(DtoType::StudioLink, id, &record)
     }
 
     /// Writes records as the import service and gives the new versions.

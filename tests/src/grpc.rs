@@ -8,8 +8,8 @@ use daemon::{
 };
 use domain::{Clock, ServiceName};
 use proto::{
-    CqsClient, DtoFlowClient, EccTriggersClient, Transport, cqs_client, dtoflow_client, ecc_triggers_client,
-    refusal_from_status,
+    CqsClient, DtoFlowClient, EccTriggersClient, StudioTriggersClient, Transport, cqs_client, dtoflow_client,
+    ecc_triggers_client, refusal_from_status, studio_triggers_client,
 };
 use tonic::Status;
 
@@ -18,7 +18,7 @@ use tonic::Status;
 pub struct Doors {
     /// To CQS and DTOflow, no credentials attached.
     pub platform: Transport,
-    /// To the trigger service of the ECC renderer, no credentials attached.
+    /// To the trigger services of the renderers, no credentials attached.
     pub triggers: Transport,
     /// Private keys by service.
     pub keys: BTreeMap<ServiceName, ServiceKey>,
@@ -55,6 +55,11 @@ impl Doors {
     /// The ECC renderer's triggers as `service`.
     pub fn ecc_triggers(&self, service: ServiceName) -> EccTriggersClient {
         ecc_triggers_client(self.as_service(service, &self.triggers))
+    }
+
+    /// The Studio renderer's triggers as `service`.
+    pub fn studio_triggers(&self, service: ServiceName) -> StudioTriggersClient {
+        studio_triggers_client(self.as_service(service, &self.triggers))
     }
 }
 

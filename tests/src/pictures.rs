@@ -1,11 +1,15 @@
 //! Whether every label shows what its records say now: a fresh render against the stored and the exported picture.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+};
 
 use picture::{Palette, Picture, Rotation};
 use prost::Message as _;
 use proto::records::v1 as records;
-use render::{EccInput, EccModel, Panel};
+use render::{EccInput, EccModel, Panel, StudioDesign};
 
 use crate::tables::{RecordKey, Records};
 
@@ -18,72 +22,135 @@ pub struct Compared {
     pub unrenderable: usize,
 }
 
-/// Compares, for every ECC link in `records`, a fresh render with the PNG that `png_of(tenant, store, label)` names.
-/// Gives what differs.
+/// Layouts parsed so far, by type and URN; none where they cannot be.
+#[derive(Default)]
+struct Layouts {
+    models: BTreeMap<(String, String, String), Option<EccModel>>,
+    designs: BTreeMap<(String, String), Option<StudioDesign>>,
+}
+
+/// Compares, for every label in `records` that has a link, a fresh render with the PNG that `png_of(tenant, store,
+/// label)` names: of its Studio link where it has one, else of its ECC link. Gives what differs.
 pub fn compare(records: &Records, png_of: impl Fn(&RecordKey) -> std::path::PathBuf) -> Result<Compared, Vec<String>> {
     let mut compared = Compared::default();
-    let mut models: BTreeMap<(String, String, String), Option<EccModel>> = BTreeMap::new();
+    let mut layouts = Layouts::default();
     let mut wrong = Vec::new();
-    for (key, record) in records.of("ecclink.v1") {
-        let link = records::EccLink::decode(record.payload.as_slice()).expect("a stored link decodes");
-        let Some(fresh) = render_fresh(records, key, &link, &mut models) else {
+    let linked: BTreeSet<&RecordKey> =
+        ["ecclink.v1", "studiolink.v1"].iter().flat_map(|dto_type| records.of(dto_type)).map(|(key, _)| key).collect();
+    for key in linked {
+        // A label with both links has both pictures, and shows Studio's.
+        let ecc =
+            records.get("ecclink.v1", &key.tenant, &key.store, &key.id).map(|link| layouts.ecc(records, key, link));
+        let studio = records
+            .get("studiolink.v1", &key.tenant, &key.store, &key.id)
+            .map(|link| layouts.studio(records, key, link));
+        if matches!(ecc, Some(None)) || matches!(studio, Some(None)) {
             compared.unrenderable += 1;
             continue;
-        };
-        match shown(&png_of(key)) {
-            Ok(pixels) if pixels == Pixels::of(&fresh) => match stored(records, key, &fresh) {
-                Ok(()) => compared.equal += 1,
-                Err(why) => wrong.push(format!("{}: {why}", key.id)),
-            },
-            Ok(_) => wrong.push(format!("{}: the PNG differs from a fresh render", key.id)),
-            Err(why) => wrong.push(format!("{}: {why}", key.id)),
+        }
+        let (ecc, studio) = (ecc.flatten(), studio.flatten());
+        match check(records, key, (ecc.as_ref(), studio.as_ref()), &png_of(key)) {
+            Ok(()) => compared.equal += 1,
+            Err(why) => wrong.push(format!("{}/{}: {why}", key.store, key.id)),
         }
     }
     if wrong.is_empty() { Ok(compared) } else { Err(wrong) }
 }
 
-/// The picture of a label out of its present records; none when they do not give one.
-fn render_fresh(
+/// Whether a label's records and its PNG hold the pictures they should.
+fn check(
     records: &Records,
     key: &RecordKey,
-    link: &records::EccLink,
-    models: &mut BTreeMap<(String, String, String), Option<EccModel>>,
-) -> Option<Picture> {
-    let in_store = |dto_type: &str, id: &str| records.get(dto_type, &key.tenant, &key.store, id);
-    let item = records::StoreItemValues::decode(in_store("storeitemvalues.v1", &link.item_id)?).ok()?;
-    let esl = records::StoreEsl::decode(in_store("storeesl.v1", &key.id)?).ok()?;
+    (ecc, studio): (Option<&Picture>, Option<&Picture>),
+    png: &Path,
+) -> Result<(), String> {
+    for (dto_type, fresh) in [("ecceslimage.v1", ecc), ("studioeslimage.v1", studio)] {
+        source(records, key, dto_type, fresh)?;
+    }
+    let (shows, fresh) = match (ecc, studio) {
+        (_, Some(studio)) => (records::ImageSource::Studio, studio),
+        (Some(ecc), None) => (records::ImageSource::Ecc, ecc),
+        (None, None) => return Err("no link gives a picture".to_owned()),
+    };
+    if shown(png)? != Pixels::of(fresh) {
+        return Err("the PNG differs from a fresh render".to_owned());
+    }
+    delivered(records, key, shows, fresh)
+}
+
+impl Layouts {
+    /// The picture of a label out of its ECC link; none when its records do not give one.
+    fn ecc(&mut self, records: &Records, key: &RecordKey, link: &[u8]) -> Option<Picture> {
+        let link = records::EccLink::decode(link).expect("a stored link decodes");
+        let name = (key.tenant.clone(), key.store.clone(), link.model_id.clone());
+        let model = self.models.entry(name).or_insert_with(|| {
+            let record = records.get("eccmodel.v1", &key.tenant, &key.store, &link.model_id)?;
+            EccModel::parse(&records::EccModel::decode(record).ok()?.layout).ok()
+        });
+        let item = item(records, key, &link.item_id)?;
+        let input = EccInput { panel: panel(records, key)?, item: &item, parameters: &link.parameters };
+        render::render(model.as_ref()?, &input).ok()
+    }
+
+    /// The picture of a label out of its Studio link; none when its records do not give one.
+    fn studio(&mut self, records: &Records, key: &RecordKey, link: &[u8]) -> Option<Picture> {
+        let link = records::StudioLink::decode(link).expect("a stored link decodes");
+        let name = (key.tenant.clone(), link.design_id.clone());
+        let design = self.designs.entry(name).or_insert_with(|| {
+            let record = records::Design::decode(records.get("design.v1", &key.tenant, "", &link.design_id)?).ok()?;
+            StudioDesign::parse(&record.svg, &record.mappings).ok()
+        });
+        let (item, none) = (item(records, key, &link.item_id)?, BTreeMap::new());
+        let input = EccInput { panel: panel(records, key)?, item: &item, parameters: &none };
+        render::studio_render(design.as_ref()?, &input).ok()
+    }
+}
+
+fn item(records: &Records, key: &RecordKey, id: &str) -> Option<BTreeMap<String, String>> {
+    let record = records.get("storeitemvalues.v1", &key.tenant, &key.store, id)?;
+    records::StoreItemValues::decode(record).ok().map(|item| item.values)
+}
+
+fn panel(records: &Records, key: &RecordKey) -> Option<Panel> {
+    let esl = records::StoreEsl::decode(records.get("storeesl.v1", &key.tenant, &key.store, &key.id)?).ok()?;
     let kind = records::EslType::decode(records.get("esltype.v1", &key.tenant, "", &esl.esltype_id)?).ok()?;
-    let name = (key.tenant.clone(), key.store.clone(), link.model_id.clone());
-    let model = models.entry(name).or_insert_with(|| {
-        let record = records::EccModel::decode(in_store("eccmodel.v1", &link.model_id)?).ok()?;
-        EccModel::parse(&record.layout).ok()
-    });
-    let panel = Panel {
+    Some(Panel {
         width: kind.width,
         height: kind.height,
         palette: Palette::from_number(kind.palette)?,
         rotation: Rotation::from_degrees(i32::try_from(kind.rotation).ok()?)?,
-    };
-    let input = EccInput { panel, item: &item.values, parameters: &link.parameters };
-    render::render(model.as_ref()?, &input).ok()
+    })
 }
 
-/// Whether the label's image records hold that picture too.
-fn stored(records: &Records, key: &RecordKey, fresh: &Picture) -> Result<(), String> {
+/// Whether a renderer's own record holds that picture, or there is none where there is no link.
+fn source(records: &Records, key: &RecordKey, dto_type: &str, fresh: Option<&Picture>) -> Result<(), String> {
+    let stored = records.get(dto_type, &key.tenant, &key.store, &key.id);
+    let (stored, fresh) = match (stored, fresh) {
+        (None, None) => return Ok(()),
+        (Some(_), None) => return Err(format!("there is a {dto_type} without a link")),
+        (None, Some(_)) => return Err(format!("there is no {dto_type}")),
+        (Some(stored), Some(fresh)) => (stored, fresh),
+    };
+    let source = records::SourceEslImage::decode(stored).map_err(|error| error.to_string())?;
+    let unpacked = Picture::unpack(&source.picture).map_err(|error| error.to_string())?;
+    if unpacked != *fresh || source.digest[..] != fresh.digest().as_bytes()[..] {
+        return Err(format!("the picture of its {dto_type} differs from a fresh render"));
+    }
+    Ok(())
+}
+
+/// Whether the merger chose that picture and the exporter had it confirmed.
+fn delivered(records: &Records, key: &RecordKey, shows: records::ImageSource, fresh: &Picture) -> Result<(), String> {
     let payload = |dto_type: &str| {
         records.get(dto_type, &key.tenant, &key.store, &key.id).ok_or_else(|| format!("there is no {dto_type}"))
     };
-    let source = records::SourceEslImage::decode(payload("ecceslimage.v1")?).map_err(|error| error.to_string())?;
-    let unpacked = Picture::unpack(&source.picture).map_err(|error| error.to_string())?;
-    if unpacked != *fresh {
-        return Err("the stored picture differs from a fresh render".to_owned());
-    }
+    let digest = fresh.digest();
     let image = records::EslImage::decode(payload("eslimage.v1")?).map_err(|error| error.to_string())?;
-    if image.digest != source.digest {
-        return Err("eslimage.v1 names another digest".to_owned());
+    if image.source() != shows || image.digest[..] != digest.as_bytes()[..] {
+        return Err(format!("eslimage.v1 does not name the picture of {shows:?}: {image:?}"));
     }
     let status = records::StoreEslStatus::decode(payload("storeeslstatus.v1")?).map_err(|error| error.to_string())?;
-    if status.confirmed_digest != source.digest {
+    if status.confirmed_digest != image.digest {
         return Err(format!("its status confirms another digest: {status:?}"));
     }
     Ok(())

@@ -4,11 +4,14 @@
 //! - [`Topology::dev`]: the program `reshelf dev` as a child process.
 //! - [`Topology::three`]: `reshelf platform`, `reshelf-worker` and `reshelf-gateway` over loopback gRPC.
 //!
+//! [`PlatformAlone`] is CQS and DTOflow without any service, for tests that are the services themselves.
+//!
 //! Each has a data directory of its own that goes when the topology does; ports are chosen by the system.
 //! [`Topology::stop`] ends it in order, where that is part of what is tested; otherwise it ends with the test.
 
 mod dev;
 mod in_process;
+mod platform;
 mod three;
 
 use std::{path::PathBuf, time::Duration};
@@ -31,6 +34,7 @@ use crate::{
 };
 
 pub use dev::{DevOptions, dev_command};
+pub use platform::PlatformAlone;
 pub use three::free_ports;
 
 /// How long the product may take to come up: the demo of 1,200 labels included, on two busy cores.
@@ -216,5 +220,10 @@ pub fn through(service: ServiceName, enqueued: i64, unchanged: i64) -> QueueCoun
 
 /// The same with the one parent that was split there.
 pub fn split_through(service: ServiceName, enqueued: i64, unchanged: i64) -> QueueCounts {
-    QueueCounts { parents_enqueued: 1, parents_done: 1, ..through(service, enqueued, unchanged) }
+    expanded_through(service, 1, enqueued, unchanged)
+}
+
+/// The same with so many parents.
+pub fn expanded_through(service: ServiceName, parents: i64, enqueued: i64, unchanged: i64) -> QueueCounts {
+    QueueCounts { parents_enqueued: parents, parents_done: parents, ..through(service, enqueued, unchanged) }
 }

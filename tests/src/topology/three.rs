@@ -55,14 +55,15 @@ impl Topology {
             database = data.database().display()
         );
         let worker_config = format!(
-            "services = [\"ecc-image-render-service\", \"esl-image-merger\", \"hardware-exporter\"]\n\
+            "services = [\"ecc-image-render-service\", \"studio-renderer\", \"esl-image-merger\", \"hardware-exporter\"]\n\
              platform = [\"http://{platform}\"]\nlisten = \"{triggers}\"\nregistry = \"{registry}\"\n\
              keys = \"{keys}\"\nlog = \"json\"\n\n[exporter]\nfolder = \"{labels}\"\n",
             labels = data.labels().display()
         );
         let gateway_config = format!(
             "listen = \"{rest}\"\nservice_key = \"{keys}/operator-gateway.key\"\nplatform = [\"http://{platform}\"]\n\
-             log = \"json\"\n\n[triggers]\necc-image-render-service = [\"http://{triggers}\"]\n\n\
+             log = \"json\"\n\n[triggers]\necc-image-render-service = [\"http://{triggers}\"]\n\
+             studio-renderer = [\"http://{triggers}\"]\n\n\
              [[issuers]]\nissuer = \"{LOCAL_ISSUER}\"\naudience = \"{LOCAL_AUDIENCE}\"\nalgorithms = [\"EdDSA\"]\n\
              keys = [{{ ed25519 = \"{key}\" }}]\n",
             key = issuer.public().as_str()

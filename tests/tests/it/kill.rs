@@ -28,7 +28,8 @@ const DRAIN_LIMIT: Duration = Duration::from_mins(10);
 /// Latest moment of a kill after a start, in milliseconds: about how long it takes to answer.
 const LATEST_IN_START_MS: u64 = 600;
 
-fn number(variable: &str, default: u64) -> u64 {
+/// A number from the environment.
+pub(crate) fn number(variable: &str, default: u64) -> u64 {
     env::var(variable).map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{variable} is a number")))
 }
 
@@ -117,7 +118,7 @@ async fn ask(topology: &Topology, refreshes: &[(String, String)]) {
 }
 
 /// SIGKILL to the whole product.
-async fn kill(topology: &Topology) {
+pub(crate) async fn kill(topology: &Topology) {
     for id in topology.process_ids() {
         let status = tokio::process::Command::new("kill").arg("-KILL").arg(id.to_string()).status().await;
         assert!(status.is_ok_and(|status| status.success()), "SIGKILL");

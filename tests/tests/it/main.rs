@@ -1,7 +1,8 @@
 //! The scenarios: one module per guarantee or flow.
 //!
 //! In reading order: [`architecture`] and [`contracts`] are about the sources; [`first_hour`] is what a person meets;
-//! [`docs`] holds the documents to the product; [`model_refresh`] is the main job, in one process and in three; the others each hold one guarantee.
+//! [`docs`] holds the documents to the product; [`model_refresh`] is the main job and [`two_stage`] its tenant-scoped
+//! half, in one process and in three; the others each hold one guarantee.
 #![expect(
     clippy::expect_used,
     clippy::panic,
@@ -16,8 +17,10 @@ mod docs;
 mod first_hour;
 mod gates;
 mod kill;
+mod kill_two_stage;
 mod model_refresh;
 mod swagger;
 mod touch;
 mod trace;
+mod two_stage;
 mod wire;

@@ -83,7 +83,8 @@ async fn touching_an_item_renders_its_label_unchanged_and_stops_there() {
     let item = DtoType::StoreItemValues;
     assert!(record(&after, item, "alpha-0002").updated_at > record(&before, item, "alpha-0002").updated_at);
     assert_eq!(others(&before, item, "alpha-0002"), others(&after, item, "alpha-0002"), "nothing is written");
-    // The item's notification, and its one link's: rendered, unchanged, so neither merger nor exporter hear of it.
-    assert_eq!(topology.tables().await.notifications_ever().await - notifications, 2);
+    // The item's notification to either renderer, and its one link's: rendered, unchanged, so neither merger nor exporter
+    // hear of it.
+    assert_eq!(topology.tables().await.notifications_ever().await - notifications, 3);
     topology.assert_exact().await;
 }

@@ -8,9 +8,9 @@ use proto::cqs::v1::{
     ItemOutcome, OutcomeKind, ParentShape, ReEnqueueRequest, SelfEnqueueRequest, SplitItem, Subscription,
     dto_change_notification, split_item,
 };
-use tests::{grpc::Doors, topology::Topology};
+use tests::{grpc::Doors, topology::PlatformAlone};
 
-/// A queue that no worker of this issue serves, so that the test is its service.
+/// Whose parents these are; no worker runs here, the test is the service.
 const SERVICE: ServiceName = ServiceName::StudioRenderer;
 
 fn parent(urn: &str, alias: &str) -> SplitItem {
@@ -41,8 +41,8 @@ fn single(answer: DequeueResponse) -> (i64, DtoChangeNotification) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn injected_and_re_enqueued_parents_are_equal_apart_from_id() {
-    let topology = Topology::in_process().await;
-    let mut cqs = topology.doors.cqs(SERVICE);
+    let platform = PlatformAlone::open().await;
+    let mut cqs = platform.doors.cqs(SERVICE);
     cqs.create_or_configure_queue(CreateOrConfigureQueueRequest {
         queue_name: SERVICE.to_string(),
         subscriptions: vec![Subscription { dto_type: "studiolink.v1".to_owned() }],
@@ -65,7 +65,7 @@ async fn injected_and_re_enqueued_parents_are_equal_apart_from_id() {
     .expect("SelfEnqueue");
 
     // First the injected store parent; it is done before the other makes its like, or the two would be one row.
-    let (generation, injected) = single(dequeue(&topology.doors).await);
+    let (generation, injected) = single(dequeue(&platform.doors).await);
     assert_eq!(injected.urn, Some(dto_change_notification::Urn::ParentId("t/acme/s/store-1/designs/d-1".to_owned())));
     cqs.complete(CompleteRequest {
         queue_name: SERVICE.to_string(),
@@ -80,7 +80,7 @@ async fn injected_and_re_enqueued_parents_are_equal_apart_from_id() {
     .expect("Complete");
 
     // Then the tenant's parent, split into the very same store parent.
-    let (generation, tenant_level) = single(dequeue(&topology.doors).await);
+    let (generation, tenant_level) = single(dequeue(&platform.doors).await);
     assert_eq!(tenant_level.urn, Some(dto_change_notification::Urn::ParentId("t/acme/designs/d-1".to_owned())));
     cqs.re_enqueue(ReEnqueueRequest {
         queue_name: SERVICE.to_string(),
@@ -91,11 +91,12 @@ async fn injected_and_re_enqueued_parents_are_equal_apart_from_id() {
     })
     .await
     .expect("ReEnqueue");
-    let (_, re_enqueued) = single(dequeue(&topology.doors).await);
+    let (_, re_enqueued) = single(dequeue(&platform.doors).await);
 
     assert_ne!(injected.id, re_enqueued.id);
     let apart_from_id =
         |notification: &DtoChangeNotification| DtoChangeNotification { id: 0, ..notification.clone() }.encode_to_vec();
     assert_eq!(apart_from_id(&injected), apart_from_id(&re_enqueued), "{injected:#?}\n{re_enqueued:#?}");
     assert_eq!(injected.tracking_id, "wire-1");
+    platform.close().await;
 }
