@@ -101,6 +101,11 @@ impl DataDir {
         self.0.join("platform.addr")
     }
 
+    /// Log files, one a day.
+    pub fn logs(&self) -> PathBuf {
+        self.path().join("logs")
+    }
+
     /// Where the folder driver writes pictures.
     pub fn labels(&self) -> PathBuf {
         self.0.join("labels")

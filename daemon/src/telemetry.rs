@@ -1,6 +1,14 @@
 //! Logs: one line an event, JSON or for people, to standard error; standard output belongs to the program's answer.
 
-use tracing_subscriber::{EnvFilter, layer::SubscriberExt as _, util::SubscriberInitExt as _};
+use std::path::Path;
+
+use tracing_appender::rolling::{InitError, RollingFileAppender, Rotation};
+use tracing_subscriber::{
+    EnvFilter, Layer as _, filter::LevelFilter, layer::SubscriberExt as _, util::SubscriberInitExt as _,
+};
+
+/// Days of log files that are kept: a weekend and the week before it.
+const LOG_FILES_MAX: usize = 9;
 
 /// How log lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,6 +17,25 @@ pub enum LogFormat {
     Text,
     /// One JSON object a line.
     Json,
+}
+
+/// Starts logging for a program that somebody watches: what `RESHELF_LOG` (or `default_filter`) names goes to one file a
+/// day in `dir`, warnings and errors also to standard error. Does nothing when logging was started before.
+pub fn init_watched(dir: &Path, default_filter: &str) -> Result<(), InitError> {
+    let filter = EnvFilter::try_from_env("RESHELF_LOG").unwrap_or_else(|_| EnvFilter::new(default_filter));
+    let files = RollingFileAppender::builder()
+        .rotation(Rotation::DAILY)
+        .filename_prefix("reshelf")
+        .filename_suffix("log")
+        .max_log_files(LOG_FILES_MAX)
+        .build(dir)?;
+    let file = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(files).with_filter(filter);
+    let screen =
+        tracing_subscriber::fmt::layer().with_ansi(false).with_writer(std::io::stderr).with_filter(LevelFilter::WARN);
+    if tracing_subscriber::registry().with(file).with(screen).try_init().is_err() {
+        tracing::debug!("logging was started before");
+    }
+    Ok(())
 }
 
 /// Starts logging at `RESHELF_LOG` (or `default_filter`). Control characters in values are escaped by the formatter.

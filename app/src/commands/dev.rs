@@ -3,10 +3,11 @@
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
 use clap::Args as ClapArgs;
-use daemon::{SystemClock, SystemIds, telemetry::LogFormat};
+use daemon::{SystemClock, SystemIds};
 
 use super::require_allowed;
 use crate::{
+    data_dir::DataDir,
     demo,
     dev::{self, DemoState, Dev, DevOptions, Progress},
 };
@@ -32,8 +33,9 @@ pub(super) struct Args {
 }
 
 pub(super) async fn run(args: Args) -> anyhow::Result<()> {
-    daemon::telemetry::init(LogFormat::Text, LOG_FILTER);
     require_allowed(args.listen, args.insecure)?;
+    // One line a label would bury the lines to paste, so the log goes to files.
+    daemon::telemetry::init_watched(&DataDir::create(&args.data_dir)?.logs(), LOG_FILTER)?;
     let options = DevOptions {
         data_dir: args.data_dir,
         listen: args.listen,
@@ -85,11 +87,13 @@ fn running(dev: &Dev) -> String {
          Document    {base}/openapi.json\n\
          gRPC        http://{grpc}   (for services)\n\
          Pictures    {labels}/<tenant>/<store>/<label>.png\n\
+         Log         {logs}/   (one line a label; warnings also appear here)\n\
          Token       {token}   (good for 12 hours; for others see `reshelf token --help`)\n\
          Stop        Ctrl-C\n\
          Start over  rm -rf {path}\n",
         grpc = dev.grpc(),
         labels = dir.labels().display(),
+        logs = dir.logs().display(),
         token = dir.operator_token().display(),
         path = quoted(&dir.path().display().to_string()),
     )
@@ -118,7 +122,7 @@ fn try_it(dev: &Dev, state: DemoState) -> String {
             progress.labels, model.model, model.store
         ),
         DemoState::Prepared(progress) | DemoState::CutShort(progress) => format!(
-            "The demo tenant is loaded, but only {} of {} labels are rendered and exported; the log above says why.",
+            "The demo tenant is loaded, but only {} of {} labels are rendered and exported; the log says why.",
             progress.shown, progress.labels
         ),
         DemoState::Kept => "The demo tenant is there from an earlier start.".to_owned(),

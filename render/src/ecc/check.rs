@@ -188,6 +188,9 @@ pub(crate) fn decode(bytes: &[u8], width: u32, height: u32) -> Result<Source, St
     // 16-bit RGBA is the largest form; the rest is for the decoder's own buffers.
     let limits = png::Limits { bytes: pixels.saturating_mul(8).saturating_add(1 << 20) };
     let mut decoder = png::Decoder::new_with_limits(Cursor::new(bytes), limits);
+    // Texts and profiles say nothing about inks and may unpack to anything.
+    decoder.set_ignore_text_chunk(true);
+    decoder.set_ignore_iccp_chunk(true);
     decoder.set_transformations(png::Transformations::EXPAND | png::Transformations::STRIP_16);
     let header = decoder.read_header_info().map_err(broken)?;
     if (header.width, header.height) != (width, height) {

@@ -12,7 +12,7 @@ use super::words::pixels;
 use crate::canvas::Area;
 use crate::ecc::check;
 use crate::ecc::model::{self, Align, CurrencyPlace, Dither, Family, Overflow, ShowCurrency, VerticalAlign};
-use crate::ecc::value::Words;
+use crate::ecc::value::{Inks, Words};
 
 /// What is drawn for each label.
 #[derive(Debug)]
@@ -41,6 +41,14 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) colours: &'a Colours,
 }
 
+/// A mapped text's look and place.
+struct Lettering<'a> {
+    id: &'a str,
+    carrier: TextCarrier,
+    place: Place,
+    ink: Inks,
+}
+
 /// Where a text stands.
 struct Place {
     area: Area,
@@ -52,23 +60,22 @@ struct Place {
 pub(crate) fn bind(id: &str, mapping: Mapping, carrier: Carrier, around: &Surroundings<'_>) -> Result<Filled, String> {
     match (mapping, carrier) {
         (Mapping::Text(mapping), Carrier::Text(carrier)) => {
-            let place = place(carrier, mapping.room.as_ref(), mapping.vertical_align, around)?;
+            let stand = (mapping.room.as_ref(), mapping.vertical_align);
+            let lettering = Lettering::new(id, carrier, stand, around)?;
             if mapping.room.is_none() && mapping.lines_max > 1 {
                 return Err("a text of several lines needs a \"box\"".to_owned());
             }
-            let mut text = text(id, mapping.value, mapping.size_min, carrier, place, around);
+            let mut text = lettering.text(mapping.value, mapping.size_min)?;
             text.lines_max = mapping.lines_max;
             text.line_height = mapping.line_height;
             text.overflow = mapping.overflow;
             check::text(&text, around.sheet)?;
-            unstruck(carrier)?;
             Ok(Filled::Text(text))
         }
         (Mapping::Date(mapping), Carrier::Text(carrier)) => {
-            let place = place(carrier, mapping.room.as_ref(), mapping.vertical_align, around)?;
-            let text = text(id, mapping.value, mapping.size_min, carrier, place, around);
+            let stand = (mapping.room.as_ref(), mapping.vertical_align);
+            let text = Lettering::new(id, carrier, stand, around)?.text(mapping.value, mapping.size_min)?;
             check::text(&text, around.sheet)?;
-            unstruck(carrier)?;
             let pattern = mapping.pattern.as_deref().map(Pattern::parse).transpose()?;
             Ok(Filled::Date { text, locale: mapping.locale, pattern })
         }
@@ -99,39 +106,46 @@ pub(crate) fn bind(id: &str, mapping: Mapping, carrier: Carrier, around: &Surrou
     }
 }
 
-fn unstruck(carrier: TextCarrier) -> Result<(), String> {
-    if carrier.struck { Err("only a price can be struck through".to_owned()) } else { Ok(()) }
-}
+impl<'a> Lettering<'a> {
+    fn new(
+        id: &'a str,
+        carrier: TextCarrier,
+        (room, vertical): (Option<&Room>, Option<Vertical>),
+        around: &Surroundings<'_>,
+    ) -> Result<Self, String> {
+        let place = place(carrier, room, vertical, around)?;
+        Ok(Self { id, carrier, place, ink: around.colours.inks(carrier.fill) })
+    }
 
-fn text(
-    id: &str,
-    words: Words,
-    size_min: Option<u16>,
-    carrier: TextCarrier,
-    place: Place,
-    around: &Surroundings<'_>,
-) -> model::Text {
-    model::Text {
-        id: id.to_owned(),
-        area: place.area,
-        when: Vec::new(),
-        words,
-        _font: Family::SansCondensed,
-        weight: carrier.weight,
-        size: place.size,
-        size_min,
-        align: carrier.anchor,
-        vertical_align: place.vertical_align,
-        baseline: place.baseline,
-        lines_max: 1,
-        line_height: 115,
-        overflow: Overflow::Error,
-        ink: around.colours.inks(carrier.fill),
+    /// One line of text; the caller sets what else its mapping says.
+    fn text(self, words: Words, size_min: Option<u16>) -> Result<model::Text, String> {
+        let Self { id, carrier, place, ink } = self;
+        if carrier.struck {
+            return Err("only a price can be struck through".to_owned());
+        }
+        Ok(model::Text {
+            id: id.to_owned(),
+            area: place.area,
+            when: Vec::new(),
+            words,
+            _font: Family::SansCondensed,
+            weight: carrier.weight,
+            size: place.size,
+            size_min,
+            align: carrier.anchor,
+            vertical_align: place.vertical_align,
+            baseline: place.baseline,
+            lines_max: 1,
+            line_height: 115,
+            overflow: Overflow::Error,
+            ink,
+        })
     }
 }
 
 fn price(id: &str, mapping: mapping::Price, carrier: TextCarrier, around: &Surroundings<'_>) -> Result<Filled, String> {
-    let place = place(carrier, mapping.room.as_ref(), mapping.vertical_align, around)?;
+    let stand = (mapping.room.as_ref(), mapping.vertical_align);
+    let Lettering { place, ink, .. } = Lettering::new(id, carrier, stand, around)?;
     let part = mapping.part;
     let whole_only = [
         mapping.split,
@@ -173,7 +187,7 @@ fn price(id: &str, mapping: mapping::Price, carrier: TextCarrier, around: &Surro
         align: carrier.anchor,
         vertical_align: place.vertical_align,
         baseline: place.baseline,
-        ink: around.colours.inks(carrier.fill),
+        ink,
     };
     check::price(&price, around.sheet)?;
     Ok(Filled::Price { price, part, separator: mapping.separator })

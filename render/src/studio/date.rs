@@ -1,5 +1,7 @@
 //! Dates as people write them. A value is a calendar date, `2026-03-31`: a moment would need a time zone to become one.
 
+use std::fmt::Write as _;
+
 use super::geometry::short;
 use crate::error::Cause;
 
@@ -48,7 +50,7 @@ impl Pattern {
         let region = parts.find(|part| part.len() == 2).unwrap_or_default().to_ascii_uppercase();
         let pattern = match (language.as_str(), region.as_str()) {
             ("en", "US" | "") => "MM/dd/yyyy",
-            ("en", "CA") | ("sv" | "lt", _) | ("fr", "CA") => "yyyy-MM-dd",
+            ("en" | "fr", "CA") | ("sv" | "lt", _) => "yyyy-MM-dd",
             ("en" | "fr" | "es" | "it" | "pt" | "el" | "ga" | "mt" | "ca" | "gl" | "vi" | "id" | "hi" | "th", _) => {
                 "dd/MM/yyyy"
             }
@@ -82,7 +84,8 @@ impl Pattern {
                     continue;
                 }
             };
-            out.push_str(&format!("{number:0digits$}"));
+            // Writing to a string cannot fail.
+            let _ = write!(out, "{number:0digits$}");
         }
         Ok(out)
     }

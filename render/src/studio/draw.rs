@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::bind::{Filled, Picture};
 use super::date::Pattern;
+use super::geometry::short;
 use super::layer::Span;
 use super::limits::PICTURE_VALUE_BYTES_MAX;
 use super::mapping::Part;
@@ -32,14 +33,7 @@ pub(crate) fn filled(sketch: &mut Sketch<'_>, filled: &Filled) -> Result<(), Cau
             let value = text.words.plain(sketch.values)?;
             let written = match pattern {
                 Some(pattern) => pattern.write(&value)?,
-                None => {
-                    let tag = locale.plain(sketch.values)?;
-                    let pattern = Pattern::of_locale(tag.trim()).ok_or_else(|| Cause::Date {
-                        value: value.clone().into_owned(),
-                        why: format!("the locale \"{tag}\" is not known"),
-                    })?;
-                    pattern.write(&value)?
-                }
+                None => of_locale(&locale.plain(sketch.values)?, &value)?.write(&value)?,
             };
             draw::text::set(sketch, text, &clean(&written, false)?)
         }
@@ -53,6 +47,11 @@ pub(crate) fn filled(sketch: &mut Sketch<'_>, filled: &Filled) -> Result<(), Cau
         Filled::Barcode(barcode) => draw::barcode::draw(sketch, barcode),
         Filled::Picture(picture) => self::picture(sketch, picture),
     }
+}
+
+fn of_locale(tag: &str, value: &str) -> Result<Pattern, Cause> {
+    let why = || format!("the locale \"{}\" is not known", short(tag));
+    Pattern::of_locale(tag.trim()).ok_or_else(|| Cause::Date { value: short(value), why: why() })
 }
 
 /// A part of a price; what is left out is empty.

@@ -115,9 +115,18 @@ pub(crate) fn number(value: f64) -> Result<f64, String> {
 
 /// The beginning of a text, for messages.
 pub(crate) fn short(text: &str) -> String {
-    const SHOWN: usize = 60;
-    let mut out: String = text.chars().take(SHOWN).flat_map(char::escape_debug).collect();
-    if text.chars().nth(SHOWN).is_some() {
+    beginning(text, 60)
+}
+
+/// The beginning of somebody else's message, which may quote what it is about at any length.
+pub(crate) fn message(text: &str) -> String {
+    beginning(text, 300)
+}
+
+fn beginning(text: &str, chars: usize) -> String {
+    let plain = |ch: char| if ch.is_control() { char::REPLACEMENT_CHARACTER } else { ch };
+    let mut out: String = text.chars().take(chars).map(plain).collect();
+    if text.chars().nth(chars).is_some() {
         out.push('…');
     }
     out

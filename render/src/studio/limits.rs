@@ -14,12 +14,16 @@ pub(crate) const DEPTH_MAX: usize = 32;
 pub(crate) const TAGS_MAX: usize = 10_000;
 /// Most attributes of a tag: an XML reader compares them pairwise.
 pub(crate) const ATTRIBUTES_MAX: usize = 64;
+/// Most namespaces declared: an XML reader carries them along to every element.
+pub(crate) const NAMESPACES_MAX: usize = 64;
 /// Most elements visited, those reached through `use` counted each time.
 pub(crate) const VISITS_MAX: usize = 20_000;
+/// Most bytes of attributes and texts read, those reached through `use` counted each time.
+pub(crate) const READ_BYTES_MAX: usize = 2_097_152;
 /// Most shapes and texts painted.
 pub(crate) const PAINTED_MAX: usize = 2_000;
 /// Most path segments and points, glyph outlines of turned text included. Filling costs up to the square of it.
-pub(crate) const SEGMENTS_MAX: usize = 10_000;
+pub(crate) const SEGMENTS_MAX: usize = 6_000;
 /// Most characters of static text.
 pub(crate) const TEXT_CHARS_MAX: usize = 4_000;
 /// Largest coordinate, length or factor.

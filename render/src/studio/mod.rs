@@ -1,6 +1,6 @@
 //! The Studio engine: an SVG document and property mappings, item values and link parameters in; a picture out.
 //!
-//! Reading order: `scan` and `walk` (only what is named is understood), `style`, `colour`, `shape`, `words` (what static
+//! Reading order: `scan`, `vet` and `walk` (only what is named is understood), `style`, `colour`, `shape`, `words` (what static
 //! elements become), `mapping` and `bind` (what values fill), `layer` (static pixels, rasterised once), `draw` (one
 //! label). The format is documented in `docs/studio-design.md`.
 //!
@@ -23,6 +23,7 @@ mod mapping;
 mod scan;
 mod shape;
 mod style;
+mod vet;
 mod walk;
 mod words;
 
@@ -83,8 +84,8 @@ struct Item {
 enum Drawn {
     Layer(Vec<Span>),
     /// A picture of the design's own; dithered once for each palette.
-    Image(Image),
-    Filled(Filled),
+    Image(Box<Image>),
+    Filled(Box<Filled>),
 }
 
 impl StudioDesign {
@@ -97,8 +98,8 @@ impl StudioDesign {
         };
         limit("SVG", svg, SVG_BYTES_MAX)?;
         limit("mappings", mappings, MAPPINGS_BYTES_MAX)?;
-        let mappings: Mappings =
-            serde_json::from_str(mappings).map_err(|cause| DesignError::Mappings(cause.to_string()))?;
+        let mappings: Mappings = serde_json::from_str(mappings)
+            .map_err(|cause| DesignError::Mappings(geometry::message(&cause.to_string())))?;
         let Mappings { studio, name, inks, elements } = mappings;
         let elements = elements.0;
         vet(studio, &name, &elements)?;
@@ -162,7 +163,7 @@ fn build(name: String, walked: Walked, elements: Vec<(String, Mapping)>) -> Resu
                     let Some((id, mapping)) = mappings.get_mut(mapping).and_then(Option::take) else { continue };
                     let bound = bind::bind(&id, mapping, carrier, &around);
                     let filled = bound.map_err(|rule| DesignError::Element { element: piece.label, rule })?;
-                    (id, Drawn::Filled(filled))
+                    (id, Drawn::Filled(Box::new(filled)))
                 }
             };
             items.push(Item { id, gates: piece.gates, drawn });
@@ -188,9 +189,10 @@ fn parts_agree(design: &Design) -> Result<(), DesignError> {
         item.gates.iter().filter_map(|at| design.gates.get(*at)).flat_map(|gate| gate.when.clone()).collect()
     };
     let parts = || {
-        design.items.iter().filter_map(|item| match &item.drawn {
-            Drawn::Filled(Filled::Price { price, part, .. }) => Some((item, price, *part)),
-            _ => None,
+        design.items.iter().filter_map(|item| {
+            let Drawn::Filled(filled) = &item.drawn else { return None };
+            let Filled::Price { price, part, .. } = &**filled else { return None };
+            Some((item, price, *part))
         })
     };
     for (item, price, part) in parts() {

@@ -2,12 +2,15 @@
 //! bound is refused before one sees it.
 
 use super::error::DesignError;
-use super::limits::{ATTRIBUTES_MAX, DEPTH_MAX, TAGS_MAX};
+use super::limits::{ATTRIBUTES_MAX, DEPTH_MAX, NAMESPACES_MAX, TAGS_MAX};
 
 /// Refuses document types, processing instructions, deep nesting, too many tags, too many attributes. Whether the
 /// document is well-formed is for the XML reader to say.
 pub(crate) fn scan(text: &str) -> Result<(), DesignError> {
     let fail = |why: String| Err(DesignError::Svg(why));
+    if text.matches("xmlns").nth(NAMESPACES_MAX).is_some() {
+        return fail(format!("it declares more than {NAMESPACES_MAX} namespaces"));
+    }
     let (mut depth, mut tags) = (0_usize, 0_usize);
     let mut rest = text.strip_prefix('\u{FEFF}').unwrap_or(text);
     if let Some(after) = rest.strip_prefix("<?xml ") {
@@ -56,13 +59,12 @@ fn open_tag(tag: &str) -> Result<(usize, bool, &str), DesignError> {
     for (at, byte) in tag.bytes().enumerate() {
         match (quote, byte) {
             (Some(open), _) if byte == open => quote = None,
-            (Some(_), _) => {}
             (None, b'"' | b'\'') => {
                 attributes += 1;
                 quote = Some(byte);
             }
             (None, b'>') => return Ok((attributes, last == b'/', tag.get(at + 1..).unwrap_or_default())),
-            (None, _) => {}
+            _ => {}
         }
         last = byte;
     }

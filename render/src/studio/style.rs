@@ -13,6 +13,7 @@ use crate::text::Weight;
 const FAMILIES: [&str; 2] = ["DejaVu Sans Condensed", "sans_condensed"];
 
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one property with two values")]
 pub(crate) struct Style {
     pub(crate) fill: Option<Code>,
     pub(crate) even_odd: bool,

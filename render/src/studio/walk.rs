@@ -1,39 +1,23 @@
-//! From the SVG to a flat list of what is painted, in order. Only what is named here is understood; every other element,
-//! attribute and value is refused by name. `use` is expanded, styles are inherited and transforms multiplied here, so
-//! that what goes on to the rasteriser is written anew by us, and holds no reference to anything.
+//! From the SVG to a flat list of what is painted, in order. `use` is expanded, styles are inherited and transforms
+//! multiplied here, so that what goes on to the rasteriser is written anew by us, and holds no reference to anything.
 
 use std::collections::BTreeMap;
 
-use resvg::usvg::roxmltree::{Attribute, Document, Node, ParsingOptions};
+use resvg::usvg::roxmltree::{Document, Node, ParsingOptions};
 
 use super::colour::{Code, Colours};
 use super::error::DesignError;
-use super::geometry::{Matrix, length, short};
-use super::limits::{DEPTH_MAX, PAINTED_MAX, VISITS_MAX};
+use super::geometry::{Matrix, message, short};
+use super::limits::{DEPTH_MAX, PAINTED_MAX, READ_BYTES_MAX, VISITS_MAX};
 use super::mapping::Mapping;
 use super::shape::{self, Segments};
 use super::style::Style;
+use super::vet::{PNG_URI, broken, href, is, label, px, skipped, styled, vet};
 use super::words::{self, Chunk};
 use crate::canvas::Area;
 use crate::ecc::check::{self, PICTURE_PIXELS_MAX};
 use crate::ecc::model::{Align, Dither, Image};
 use crate::text::Weight;
-
-const SVG: &str = "http://www.w3.org/2000/svg";
-const XLINK: &str = "http://www.w3.org/1999/xlink";
-const XML: &str = "http://www.w3.org/XML/1998/namespace";
-/// What drawing programs keep for themselves; skipped.
-const EDITORS: [&str; 6] = [
-    "http://www.inkscape.org/namespaces/inkscape",
-    "http://sodipodi.sourceforge.net/DTD/sodipodi-0.dtd",
-    "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
-    "http://creativecommons.org/ns#",
-    "http://purl.org/dc/elements/1.1/",
-    "http://www.serif.com/",
-];
-
-/// The one form in which a picture may be in a design.
-const PNG_URI: &str = "data:image/png;base64,";
 
 /// One thing to paint.
 #[derive(Debug)]
@@ -53,7 +37,7 @@ pub(crate) enum What {
         chunks: Vec<Chunk>,
         matrix: Matrix,
     },
-    Image(Image),
+    Image(Box<Image>),
     Mapped {
         mapping: usize,
         carrier: Carrier,
@@ -109,6 +93,9 @@ struct Walk<'a, 'input> {
     bound: Vec<bool>,
     colours: Colours,
     visits: usize,
+    read: usize,
+    /// Where lines end, so that a label costs no search through the document.
+    lines: Vec<usize>,
     segments: Segments,
     chars: usize,
     pixels: u64,
@@ -120,7 +107,8 @@ struct Walk<'a, 'input> {
 /// Reads a scanned SVG.
 pub(crate) fn walk(svg: &str, mappings: &[(String, Mapping)], mut colours: Colours) -> Result<Walked, DesignError> {
     let options = ParsingOptions { allow_dtd: false, nodes_limit: 50_000, ..ParsingOptions::default() };
-    let document = Document::parse_with_options(svg, options).map_err(|cause| DesignError::Svg(cause.to_string()))?;
+    let document =
+        Document::parse_with_options(svg, options).map_err(|cause| DesignError::Svg(message(&cause.to_string())))?;
     let root = document.root_element();
     if !is(root, "svg") {
         return Err(DesignError::Svg("its root is no <svg> in the SVG namespace".to_owned()));
@@ -135,6 +123,8 @@ pub(crate) fn walk(svg: &str, mappings: &[(String, Mapping)], mut colours: Colou
         bound: vec![false; mappings.len()],
         colours,
         visits: 0,
+        read: 0,
+        lines: svg.match_indices('\n').map(|(at, _)| at).collect(),
         segments: Segments::default(),
         chars: 0,
         pixels: PICTURE_PIXELS_MAX,
@@ -153,144 +143,26 @@ pub(crate) fn walk(svg: &str, mappings: &[(String, Mapping)], mut colours: Colou
     Ok(Walked { width, height, pieces, rects, colours, segments })
 }
 
-fn is(node: Node<'_, '_>, name: &str) -> bool {
-    node.tag_name().namespace() == Some(SVG) && node.tag_name().name() == name
-}
-
-/// `"id"`, or the tag and its line.
-fn label(node: Node<'_, '_>) -> String {
-    match node.attribute("id") {
-        Some(id) => format!("<{}> \"{}\"", short(node.tag_name().name()), short(id)),
-        None => {
-            let line = node.document().text_pos_at(node.range().start).row;
-            format!("<{}> in line {line}", short(node.tag_name().name()))
-        }
+/// Bytes that handling an element reads: its attributes, and the texts in a `text`.
+fn read_bytes(node: Node<'_, '_>) -> usize {
+    let attributes = |node: Node<'_, '_>| node.attributes().map(|attribute| attribute.value().len()).sum::<usize>();
+    if is(node, "text") {
+        node.descendants().map(|inner| attributes(inner) + inner.text().map_or(0, str::len)).sum()
+    } else {
+        attributes(node)
     }
-}
-
-fn broken(node: Node<'_, '_>, rule: String) -> DesignError {
-    DesignError::Element { element: label(node), rule }
-}
-
-/// Attributes of each element that is understood, besides those any may have; `None`: the element is not.
-fn attributes(tag: &str) -> Option<&'static [&'static str]> {
-    Some(match tag {
-        "svg" => &["width", "height", "viewBox", "version", "baseProfile", "preserveAspectRatio"],
-        "g" | "defs" | "title" | "desc" | "metadata" => &[],
-        "use" => &["x", "y", "href"],
-        "rect" => &["x", "y", "width", "height", "rx", "ry"],
-        "circle" => &["cx", "cy", "r"],
-        "ellipse" => &["cx", "cy", "rx", "ry"],
-        "line" => &["x1", "y1", "x2", "y2"],
-        "polyline" | "polygon" => &["points"],
-        "path" => &["d"],
-        "text" | "tspan" => &["x", "y"],
-        "image" => &["x", "y", "width", "height", "href", "preserveAspectRatio"],
-        _ => return None,
-    })
-}
-
-/// Whether the element is an editor's own, with all it holds.
-fn skipped(node: Node<'_, '_>) -> bool {
-    node.tag_name().namespace().is_some_and(|namespace| EDITORS.contains(&namespace))
-        || node.ancestors().any(|above| is(above, "metadata"))
-}
-
-/// Checks every element, also those never painted, and finds ids.
-fn vet<'a, 'input>(
-    document: &'a Document<'input>,
-    initial: &Style,
-    colours: &mut Colours,
-) -> Result<BTreeMap<&'a str, Node<'a, 'input>>, DesignError> {
-    let mut ids = BTreeMap::new();
-    for node in document.descendants().filter(Node::is_element) {
-        if skipped(node) && !is(node, "metadata") {
-            continue;
-        }
-        let fail = |rule: String| broken(node, rule);
-        let known = (node.tag_name().namespace() == Some(SVG)).then(|| attributes(node.tag_name().name())).flatten();
-        let Some(known) = known else {
-            return Err(fail("this element is not supported".to_owned()));
-        };
-        for attribute in node.attributes() {
-            vet_attribute(node, attribute, known, initial, colours).map_err(fail)?;
-        }
-        if let Some(id) = node.attribute("id")
-            && ids.insert(id, node).is_some()
-        {
-            return Err(fail("another element has the same id".to_owned()));
-        }
-    }
-    Ok(ids)
-}
-
-fn vet_attribute(
-    node: Node<'_, '_>,
-    attribute: Attribute<'_, '_>,
-    known: &[&str],
-    initial: &Style,
-    colours: &mut Colours,
-) -> Result<(), String> {
-    let (name, value) = (attribute.name(), attribute.value());
-    match attribute.namespace() {
-        Some(namespace) if EDITORS.contains(&namespace) => return Ok(()),
-        Some(XML) if ["space", "lang"].contains(&name) => return Ok(()),
-        Some(XLINK) if name == "href" && known.contains(&"href") => {}
-        None => {}
-        Some(_) => return Err(format!("its attribute {} is not supported", short(name))),
-    }
-    match name {
-        "id" | "lang" | "style" | "transform" => {}
-        "href" if is(node, "use") && value.starts_with('#') => {}
-        "href" if is(node, "image") && value.starts_with(PNG_URI) => {}
-        "href" if known.contains(&name) => {
-            return Err(format!(
-                "it refers to \"{}\"; a <use> may refer to #id, an <image> hold {PNG_URI}…, nothing else",
-                short(value)
-            ));
-        }
-        name if known.contains(&name) || name.starts_with("data-") => {}
-        name => {
-            if !initial.clone().set(name, value, colours)? {
-                return Err(format!("its attribute {} is not supported", short(name)));
-            }
-        }
-    }
-    if name == "style" { styled(initial, node, colours).map(drop) } else { Ok(()) }
-}
-
-/// A style with the element's own properties.
-fn styled(inherited: &Style, node: Node<'_, '_>, colours: &mut Colours) -> Result<Style, String> {
-    let mut style = inherited.clone();
-    style.gone = false;
-    for attribute in node.attributes().filter(|attribute| attribute.namespace().is_none()) {
-        // Names were vetted; a geometry attribute is none of the properties.
-        style.set(attribute.name(), attribute.value(), colours)?;
-    }
-    for property in node.attribute("style").unwrap_or_default().split(';') {
-        let property = property.trim();
-        if property.is_empty() {
-            continue;
-        }
-        let (name, value) = property.split_once(':').ok_or_else(|| format!("\"{}\" is no style", short(property)))?;
-        if !style.set(name.trim(), value, colours)? {
-            return Err(format!("the style {} is not supported", short(name)));
-        }
-    }
-    Ok(style)
-}
-
-/// An attribute in pixels; 0 if absent.
-pub(crate) fn px(node: Node<'_, '_>, name: &str) -> Result<f64, String> {
-    node.attribute(name).map_or(Ok(0.0), length)
-}
-
-/// The reference of a `use` or an `image`, with or without the old prefix.
-fn href<'a>(node: Node<'a, '_>) -> Option<&'a str> {
-    node.attribute("href").or_else(|| node.attribute((XLINK, "href")))
 }
 
 impl Walk<'_, '_> {
+    /// As [`label`], without a search.
+    fn label(&self, node: Node<'_, '_>) -> String {
+        if node.attribute("id").is_some() {
+            return label(node);
+        }
+        let line = self.lines.partition_point(|end| *end < node.range().start) + 1;
+        format!("<{}> in line {line}", node.tag_name().name())
+    }
+
     fn element(&mut self, node: Node<'_, '_>, outer: &Context) -> Result<(), DesignError> {
         if skipped(node) {
             return Ok(());
@@ -299,6 +171,10 @@ impl Walk<'_, '_> {
         self.visits += 1;
         if self.visits > VISITS_MAX {
             return Err(DesignError::Svg(format!("with its <use> it has more than {VISITS_MAX} elements")));
+        }
+        self.read += read_bytes(node);
+        if self.read > READ_BYTES_MAX {
+            return Err(DesignError::Svg(format!("with its <use> it has more than {READ_BYTES_MAX} bytes")));
         }
         if outer.depth > DEPTH_MAX {
             return Err(fail(format!("elements are nested more than {DEPTH_MAX} deep")));
@@ -395,7 +271,7 @@ impl Walk<'_, '_> {
                     dithered: Default::default(),
                 };
                 check::image(&mut image, self.sheet, &mut self.pixels)?;
-                What::Image(image)
+                What::Image(Box::new(image))
             }
             (None, _) => match shape::shape(node, &here.style, here.matrix, &mut self.segments)? {
                 Some(svg) => What::Shape(svg),
@@ -405,7 +281,8 @@ impl Walk<'_, '_> {
         if self.pieces.len() == PAINTED_MAX {
             return Err(format!("with its <use> the design paints more than {PAINTED_MAX} shapes and texts"));
         }
-        self.pieces.push(Piece { label: label(node), gates: here.gates, what });
+        let label = self.label(node);
+        self.pieces.push(Piece { label, gates: here.gates, what });
         Ok(())
     }
 

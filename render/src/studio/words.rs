@@ -1,6 +1,8 @@
 //! Static texts and the look of mapped ones. Upright text is set by the engine that sets values (hinted, whole pixels),
 //! so both look alike; turned or outlined text goes to the rasteriser as outlines of the same font.
 
+use std::fmt::Write as _;
+
 use resvg::usvg::roxmltree::Node;
 
 use super::geometry::{Matrix, length, short, whole};
@@ -192,7 +194,8 @@ fn upright(chunk: &Chunk, matrix: Matrix, fonts: &mut Fonts, canvas: &mut Canvas
     let mut pen = whole(x)
         - match chunk.anchor {
             Align::Left => 0,
-            Align::Center => width / 2,
+            // As a mapped text is centred, so both stand alike.
+            Align::Center => (width + 1) / 2,
             Align::Right => width,
         };
     for (line, fill) in lines {
@@ -228,7 +231,8 @@ fn outlines(
     for (d, style, at) in set {
         let placed = matrix.then(Matrix::shift(chunk.x - start + at, chunk.y))?;
         if let Some(paint) = paint(style, placed) {
-            out.push_str(&format!("<path d=\"{d}\"{paint}/>"));
+            // Writing to a string cannot fail.
+            let _ = write!(out, "<path d=\"{d}\"{paint}/>");
         }
     }
     Ok(())

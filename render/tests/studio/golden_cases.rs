@@ -134,45 +134,45 @@ fn texts() -> Vec<Case> {
 }
 
 fn values() -> Vec<Case> {
-    let parts = r##"
+    let parts = r#"
         <text id="e" x="100" y="60" font-size="70" font-weight="bold" text-anchor="end">1</text>
         <text id="c" x="104" y="34" font-size="34" font-weight="bold">29</text>
         <text id="s" x="104" y="60" font-size="22">€</text>
         <rect y="70" width="296" height="58" fill="red"/>
         <text id="w" x="288" y="116" font-size="40" font-weight="bold" text-anchor="end" fill="white">1,29 €</text>
-        <text id="o" x="8" y="112" font-size="28" fill="white" text-decoration="line-through">1,79</text>"##;
+        <text id="o" x="8" y="112" font-size="28" fill="white" text-decoration="line-through">1,79</text>"#;
     let priced = json!({
         "e": { "format": "price", "part": "integer", "value": "{item.price}", "size_min": 20 },
         "c": { "format": "price", "part": "fraction", "value": "{item.price}" },
         "s": { "format": "price", "part": "currency", "value": "{item.price}" },
         "w": { "format": "price", "value": "{item.price}" },
         "o": { "format": "price", "value": "{item.old_price}" } });
-    let dates = r##"
+    let dates = r#"
         <text id="a" x="8" y="24" font-size="18">d</text><text id="b" x="8" y="54" font-size="18">d</text>
-        <text id="c" x="8" y="84" font-size="18">d</text><text id="d" x="8" y="114" font-size="18" font-weight="bold">d</text>"##;
+        <text id="c" x="8" y="84" font-size="18">d</text><text id="d" x="8" y="114" font-size="18" font-weight="bold">d</text>"#;
     let dated = json!({
         "a": { "format": "date", "value": "{item.until}" },
         "b": { "format": "date", "value": "{item.until}", "locale": "en-US" },
         "c": { "format": "date", "value": "{item.until}", "pattern": "d.M.yy" },
         "d": { "format": "date", "value": "{item.until}", "pattern": "yyyy/MM/dd", "box": [100, 90, 190, 34] } });
-    let codes = r##"
+    let codes = r#"
         <rect id="ean" x="0" y="0" width="226" height="56" fill="none"/>
         <rect id="qr" x="230" y="0" width="66" height="66" fill="none"/>
         <rect id="c128" x="0" y="62" width="226" height="62" fill="none"/>
-        <rect id="gs1" x="236" y="68" width="58" height="58" fill="none"/>"##;
+        <rect id="gs1" x="236" y="68" width="58" height="58" fill="none"/>"#;
     let coded = json!({
         "ean": { "format": "barcode", "symbology": "ean13", "value": "{item.gtin}", "readable": true },
         "qr": { "format": "barcode", "symbology": "qr", "value": "{item.url}" },
         "c128": { "format": "barcode", "symbology": "code128", "value": "L-42", "readable": true },
         "gs1": { "format": "barcode", "symbology": "gs1_datamatrix", "value": "(01)9521234543213(10)A1" } });
     let eight = json!({ "e": { "format": "barcode", "symbology": "ean8", "value": "9638507", "readable": true, "align": "left" } });
-    let shown = r##"
+    let shown = r#"
         <g id="yes"><circle cx="60" cy="64" r="40" fill="red"/><text x="60" y="70" text-anchor="middle" font-size="18" fill="white">yes</text></g>
         <g id="no"><circle cx="150" cy="64" r="40" fill="red"/></g>
         <rect x="40" y="50" width="216" height="28" fill="yellow"/>
         <text id="over" x="148" y="71" text-anchor="middle" font-size="20">between</text>
         <g id="nested"><g id="inner"><circle cx="236" cy="64" r="22" fill="black"/></g></g>
-        <text id="maybe" x="148" y="120" text-anchor="middle" font-size="14">static, when absent</text>"##;
+        <text id="maybe" x="148" y="120" text-anchor="middle" font-size="14">static, when absent</text>"#;
     let conditions = json!({
         "yes": { "format": "visibility", "when": [{ "key": "item.price", "is": "less", "value": "{item.old_price}" }] },
         "no": { "format": "visibility", "when": [{ "key": "item.price", "is": "greater", "value": "{item.old_price}" }] },
@@ -258,12 +258,12 @@ fn drawings() -> Vec<Case> {
     );
     let pictured = json!({ "p": { "format": "picture", "value": "{item.photo}", "dither": "nearest" } });
     let logo: &'static str = Box::leak(photo(100, 80).into_boxed_str());
-    let layered = r##"
+    let layered = r#"
         <rect width="296" height="128" fill="red"/>
         <text id="low" x="10" y="70" font-size="60" font-weight="bold">x</text>
         <circle cx="120" cy="60" r="40" fill="yellow"/>
         <text id="high" x="80" y="90" font-size="40" font-weight="bold" fill="black">x</text>
-        <rect x="200" y="20" width="80" height="80" fill="white"/>"##;
+        <rect x="200" y="20" width="80" height="80" fill="white"/>"#;
     let layers =
         json!({ "low": { "format": "text", "value": "UNDER" }, "high": { "format": "text", "value": "over" } });
     vec![

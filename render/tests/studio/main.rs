@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod designs;
 mod golden;
 mod golden_cases;
+mod hostile;
+mod schema;
 mod support;

@@ -35,6 +35,11 @@ const OUT_OF_REACH: &[(&str, &[&str])] = &[
 
 /// Where SQL may stand.
 const SQL_ROOMS: &[&str] = &["cqs/src/sqlite", "dtoflow/src/sqlite", "db/"];
+/// Files elsewhere that hold SQL, each with its reason.
+const SQL_ELSEWHERE: &[(&str, &str)] = &[(
+    "app/src/bench/split.rs",
+    "the lower bound a split is measured against is a plain insert, so it must go round the twin",
+)];
 /// Rooms that may name the database library at all, e.g. to turn its errors into theirs.
 const STORAGE_ROOMS: &[&str] = &["cqs/", "dtoflow/", "db/"];
 
@@ -166,7 +171,9 @@ fn sql_stands_only_in_the_twins_and_in_db() {
         })
         .map(|file| file.path.as_str())
         .collect();
-    assert!(wrong.is_empty(), "SQL outside {SQL_ROOMS:?}: {wrong:#?}");
+    let excepted: Vec<&str> = SQL_ELSEWHERE.iter().map(|(path, _)| *path).collect();
+    assert!(SQL_ELSEWHERE.iter().all(|(_, reason)| !reason.is_empty()));
+    assert_eq!(wrong, excepted, "SQL outside {SQL_ROOMS:?}, against the exceptions there are");
 }
 
 #[test]
