@@ -300,6 +300,23 @@ impl Add for Counts {
     }
 }
 
+impl Counts {
+    /// These counts so often.
+    #[must_use]
+    pub fn times(self, rows: i64) -> Self {
+        Self {
+            enqueued: self.enqueued * rows,
+            done: self.done * rows,
+            unchanged: self.unchanged * rows,
+            failed: self.failed * rows,
+            coalesced: self.coalesced * rows,
+            cancelled: self.cancelled * rows,
+            waiting: self.waiting * rows,
+            leased: self.leased * rows,
+        }
+    }
+}
+
 impl AddAssign for Counts {
     fn add_assign(&mut self, other: Self) {
         *self = *self + other;
@@ -458,6 +475,11 @@ pub struct AuditRow {
 
 /// The key under which waiting rows of a lane coalesce.
 pub type CoalesceKey = (DtoType, Urn, Option<AliasName>);
+
+/// The coalescing key of an item, borrowed.
+pub fn coalesce_key_ref(item: &SplitItem) -> (DtoType, &Urn, Option<AliasName>) {
+    (item.dto_type, item.target.urn(), item.alias)
+}
 
 /// The coalescing key of an item.
 pub fn coalesce_key(item: &SplitItem) -> CoalesceKey {

@@ -115,6 +115,15 @@ pub(crate) struct SplitKey {
     pub(crate) id: i64,
 }
 
+/// Leased rows that were dropped.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Dropped {
+    /// Labels.
+    pub(crate) labels: i64,
+    /// Parents.
+    pub(crate) parents: i64,
+}
+
 /// Leases and leased rows.
 pub(crate) trait Leases: Send {
     /// Stores a lease and moves the ready rows to it. Gives its generation.
@@ -136,6 +145,9 @@ pub(crate) trait Leases: Send {
         now: Timestamp,
         limit: usize,
     ) -> impl Future<Output = Result<Vec<Lease>>> + Send;
+    /// Drops those rows of a lease that have these ids, without looking at them further; how many they were by kind. The
+    /// lease itself stays; [`Leases::lease_release`] ends it.
+    fn lease_drop(&mut self, generation: i64, ids: &[i64]) -> impl Future<Output = Result<Dropped>> + Send;
     /// When the next lease of the queue lapses.
     fn lease_next_lapse(&mut self, queue: i64) -> impl Future<Output = Result<Option<Timestamp>>> + Send;
     /// What a `ReEnqueue` under that generation did for that row.
@@ -168,6 +180,8 @@ pub(crate) trait Ledger: Send {
     ) -> impl Future<Output = Result<()>> + Send;
     /// Failed rows of a lane by queue and cause, the most frequent first.
     fn dead_groups(&mut self, lane: i64, limit: usize) -> impl Future<Output = Result<Vec<FailureGroup>>> + Send;
+    /// Whether any record is marked undelivered in the queue. Nearly always none is.
+    fn undelivered_any(&mut self, queue: i64) -> impl Future<Output = Result<bool>> + Send;
     /// Which of these records are marked undelivered in the queue.
     fn undelivered_among(
         &mut self,

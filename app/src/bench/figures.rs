@@ -29,6 +29,10 @@ impl Times {
         self.0.push(time);
     }
 
+    pub(super) fn append(&mut self, mut more: Self) {
+        self.0.append(&mut more.0);
+    }
+
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }

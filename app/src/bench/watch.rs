@@ -101,12 +101,13 @@ fn cpu(stat: &str) -> Duration {
     Duration::from_millis(ticks * 10)
 }
 
+/// SQLite's thread of the writer: the first connection that the process opens.
 fn writer_cpu() -> Duration {
     let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return Duration::ZERO };
     threads
         .flatten()
         .map(|thread| thread.path())
-        .find(|path| std::fs::read_to_string(path.join("comm")).is_ok_and(|name| name.trim() == "sqlite-0"))
+        .find(|path| std::fs::read_to_string(path.join("comm")).is_ok_and(|name| name.trim() == "sqlite-1"))
         .map_or(Duration::ZERO, |path| cpu(&path.join("stat").to_string_lossy()))
 }
 

@@ -5,8 +5,8 @@ use domain::Timestamp;
 use super::MemoryUnit;
 use crate::{
     StoreError,
-    model::{Lease, Row, SplitCounts},
-    unit::{Leases, SplitKey},
+    model::{Lease, Row, RowKind, SplitCounts},
+    unit::{Dropped, Leases, SplitKey},
 };
 
 impl Leases for MemoryUnit {
@@ -60,6 +60,18 @@ impl Leases for MemoryUnit {
         lapsed.sort_by_key(|lease| (lease.expires_at, lease.generation));
         lapsed.truncate(limit);
         Ok(lapsed)
+    }
+
+    async fn lease_drop(&mut self, generation: i64, ids: &[i64]) -> Result<Dropped, StoreError> {
+        let mut dropped = Dropped::default();
+        for id in ids {
+            match self.work.leased.remove(&(generation, *id)).map(|row| row.kind()) {
+                Some(RowKind::Label) => dropped.labels += 1,
+                Some(RowKind::Parent) => dropped.parents += 1,
+                None => {}
+            }
+        }
+        Ok(dropped)
     }
 
     async fn lease_next_lapse(&mut self, queue: i64) -> Result<Option<Timestamp>, StoreError> {

@@ -66,6 +66,10 @@ impl Ledger for MemoryUnit {
         Ok(groups)
     }
 
+    async fn undelivered_any(&mut self, queue: i64) -> Result<bool, StoreError> {
+        Ok(self.work.undelivered.iter().any(|(marked, _)| *marked == queue))
+    }
+
     async fn undelivered_among(&mut self, queue: i64, records: &[RecordKey]) -> Result<Vec<RecordKey>, StoreError> {
         let marked = |record: &&RecordKey| self.work.undelivered.contains(&(queue, (*record).clone()));
         Ok(records.iter().filter(marked).cloned().collect())

@@ -1,10 +1,10 @@
 //! Coalescing inside one lane: what merges with what, and how.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use domain::LaneKind;
 
-use crate::model::{CoalesceKey, Company, Row, coalesce_key};
+use crate::model::{CoalesceKey, Company, Row, coalesce_key, coalesce_key_ref};
 
 /// How a row comes to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +35,14 @@ pub(crate) fn plan(waiting: Vec<Row>, incoming: Vec<Row>, lane: LaneKind, arriva
         Update(usize),
     }
     let mut plan = Plan::default();
+    if waiting.is_empty() {
+        let mut keys = HashSet::with_capacity(incoming.len());
+        if incoming.iter().all(|row| keys.insert(coalesce_key_ref(&row.item))) {
+            // Nothing merges, as with nearly every split.
+            plan.inserts = incoming;
+            return plan;
+        }
+    }
     let mut slots: HashMap<CoalesceKey, Slot> = HashMap::with_capacity(waiting.len() + incoming.len());
     let mut updates: Vec<(Row, Row)> = Vec::with_capacity(waiting.len());
     for row in waiting {

@@ -36,15 +36,15 @@ pub(crate) fn injected(queue: &Queue, items: &[SplitItem], scope: Option<&Urn>) 
 /// its own child (it would be split for ever).
 pub(crate) fn children(queue: &Queue, item: &SplitItem, children: &[SplitItem]) -> Result<(), Refusal> {
     for (index, child) in children.iter().enumerate() {
-        let field = format!("items[{index}]");
+        let field = || format!("items[{index}]");
         if child.target.urn().tenant() != item.target.urn().tenant() {
-            return Err(denied(field, "must lie under the tenant of the item"));
+            return Err(denied(field(), "must lie under the tenant of the item"));
         }
         if child.target.is_parent() && !queue.splits(child) {
-            return Err(denied(field, "the queue did not declare that it splits parents of this shape"));
+            return Err(denied(field(), "the queue did not declare that it splits parents of this shape"));
         }
         if child == item {
-            return Err(Refusal::field(field, "is the item itself"));
+            return Err(Refusal::field(field(), "is the item itself"));
         }
     }
     Ok(())

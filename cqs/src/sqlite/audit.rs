@@ -36,7 +36,7 @@ impl Audit for SqliteUnit<'_> {
                 outcome, error_code, detail)
              SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6,
                 value ->> 7, value ->> 8, value ->> 9, value ->> 10
-             FROM json_each(?1)",
+             FROM jsonb_each(?1)",
         )
         .bind(json_text(&rows.collect::<Vec<_>>())?)
         .execute(&mut *self.conn)
@@ -62,13 +62,13 @@ impl Audit for SqliteUnit<'_> {
 const PAGE: &str = "
 SELECT id, at, service, operator_subject, tenant, action, tracking_id, reason, request_digest, outcome, error_code, detail
 FROM cqs_audit
-WHERE tenant IN (SELECT value FROM json_each(?1)) AND id < ?2 AND ?4 = ''
+WHERE tenant IN (SELECT value FROM jsonb_each(?1)) AND id < ?2 AND ?4 = ''
 ORDER BY id DESC LIMIT ?3";
 
 const PAGE_OF_TRACKING_ID: &str = "
 SELECT id, at, service, operator_subject, tenant, action, tracking_id, reason, request_digest, outcome, error_code, detail
 FROM cqs_audit
-WHERE tenant IN (SELECT value FROM json_each(?1)) AND tracking_id = ?4 AND id < ?2
+WHERE tenant IN (SELECT value FROM jsonb_each(?1)) AND tracking_id = ?4 AND id < ?2
 ORDER BY id DESC LIMIT ?3";
 
 fn read_audit(row: &SqliteRow) -> Result<AuditRow, StoreError> {

@@ -148,7 +148,7 @@ const HEADS_OPEN: &str = "
 INSERT INTO cqs_head (queue, lane, store, bulk, held)
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3,
     EXISTS (SELECT 1 FROM cqs_lease l WHERE l.queue = value ->> 0 AND l.store = value ->> 2 AND l.store <> '')
-FROM json_each(?1) WHERE true
+FROM jsonb_each(?1) WHERE true
 ON CONFLICT DO NOTHING";
 
 const HEADS_CHANGE: &str = "
@@ -167,7 +167,7 @@ UPDATE cqs_head SET
         WHERE w.queue = cqs_head.queue AND w.lane = cqs_head.lane AND w.store = cqs_head.store AND w.is_parent = 1
             AND w.due_at IS NULL
         ORDER BY sla LIMIT 1)
-FROM json_each(?1)
+FROM jsonb_each(?1)
 WHERE cqs_head.queue = value ->> 0 AND cqs_head.lane = value ->> 1 AND cqs_head.store = value ->> 2";
 
 /// Whether parents may be claimed holds for a lane, so for all its heads in the queue alike.
@@ -175,7 +175,7 @@ const HEADS_REOPEN: &str = "
 UPDATE cqs_head SET open = lanes.open
 FROM (
     SELECT h.queue, h.lane, sum(h.ready_labels) < ?2 AND sum(h.leased_parents) = 0 AS open
-    FROM (SELECT DISTINCT value ->> 0 AS queue, value ->> 1 AS lane FROM json_each(?1)) touched
+    FROM (SELECT DISTINCT value ->> 0 AS queue, value ->> 1 AS lane FROM jsonb_each(?1)) touched
     CROSS JOIN cqs_head h ON h.queue = touched.queue AND h.lane = touched.lane
     GROUP BY h.queue, h.lane
 ) lanes
@@ -183,7 +183,7 @@ WHERE cqs_head.queue = lanes.queue AND cqs_head.lane = lanes.lane AND cqs_head.o
 
 const HEADS_CLOSE: &str = "
 DELETE FROM cqs_head
-WHERE (queue, lane, store) IN (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?1))
+WHERE (queue, lane, store) IN (SELECT value ->> 0, value ->> 1, value ->> 2 FROM jsonb_each(?1))
     AND ready_labels = 0 AND ready_parents = 0 AND delayed = 0 AND leased_parents = 0";
 
 fn read_lane(row: &SqliteRow) -> Result<Lane, StoreError> {

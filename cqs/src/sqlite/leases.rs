@@ -10,7 +10,7 @@ use super::{
 use crate::{
     StoreError,
     model::{Lease, Row, SplitCounts},
-    unit::{Leases, SplitKey},
+    unit::{Dropped, Leases, SplitKey},
 };
 
 impl Leases for SqliteUnit<'_> {
@@ -33,13 +33,13 @@ impl Leases for SqliteUnit<'_> {
                 lapses_alone, cursor)
              SELECT ?2, w.id, w.is_parent, w.dto_type, w.urn, w.alias, w.sla, w.tracking_id, w.attempts, w.alone,
                 w.lapses_alone, w.cursor
-             FROM json_each(?1) CROSS JOIN cqs_waiting w ON w.id = value",
+             FROM jsonb_each(?1) CROSS JOIN cqs_waiting w ON w.id = value",
         )
         .bind(&ids)
         .bind(generation)
         .execute(&mut *self.conn)
         .await?;
-        sqlx::query("DELETE FROM cqs_waiting WHERE id IN (SELECT value FROM json_each(?1))")
+        sqlx::query("DELETE FROM cqs_waiting WHERE id IN (SELECT value FROM jsonb_each(?1))")
             .bind(&ids)
             .execute(&mut *self.conn)
             .await?;
@@ -74,7 +74,7 @@ impl Leases for SqliteUnit<'_> {
             "SELECT r.id, l.lane, l.store, r.is_parent, r.dto_type, r.urn, r.alias, r.sla, r.tracking_id, r.attempts,
                 NULL AS due_at, r.alone, r.lapses_alone, r.cursor
              FROM cqs_lease l CROSS JOIN cqs_leased r ON r.lease = l.generation
-             WHERE l.generation = ?1 AND r.id IN (SELECT value FROM json_each(?2)) ORDER BY r.id",
+             WHERE l.generation = ?1 AND r.id IN (SELECT value FROM jsonb_each(?2)) ORDER BY r.id",
         )
         .bind(generation)
         .bind(json_text(&ids)?)
@@ -93,7 +93,7 @@ impl Leases for SqliteUnit<'_> {
     }
 
     async fn lease_release(&mut self, generation: i64, ids: &[i64]) -> Result<bool, StoreError> {
-        sqlx::query("DELETE FROM cqs_leased WHERE lease = ?1 AND id IN (SELECT value FROM json_each(?2))")
+        sqlx::query("DELETE FROM cqs_leased WHERE lease = ?1 AND id IN (SELECT value FROM jsonb_each(?2))")
             .bind(generation)
             .bind(json_text(&ids)?)
             .execute(&mut *self.conn)
@@ -118,6 +118,24 @@ impl Leases for SqliteUnit<'_> {
         .fetch_all(&mut *self.conn)
         .await?;
         rows.iter().map(read_lease).collect()
+    }
+
+    async fn lease_drop(&mut self, generation: i64, ids: &[i64]) -> Result<Dropped, StoreError> {
+        let ids = json_text(&ids)?;
+        let (rows, parents): (i64, i64) = sqlx::query_as(
+            "SELECT count(*), coalesce(sum(is_parent), 0) FROM cqs_leased
+             WHERE lease = ?1 AND id IN (SELECT value FROM jsonb_each(?2))",
+        )
+        .bind(generation)
+        .bind(&ids)
+        .fetch_one(&mut *self.conn)
+        .await?;
+        sqlx::query("DELETE FROM cqs_leased WHERE lease = ?1 AND id IN (SELECT value FROM jsonb_each(?2))")
+            .bind(generation)
+            .bind(&ids)
+            .execute(&mut *self.conn)
+            .await?;
+        Ok(Dropped { labels: rows - parents, parents })
     }
 
     async fn lease_next_lapse(&mut self, queue: i64) -> Result<Option<Timestamp>, StoreError> {

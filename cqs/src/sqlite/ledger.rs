@@ -36,7 +36,7 @@ impl Ledger for SqliteUnit<'_> {
                 cancelled, waiting, leased)
              SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6,
                 value ->> 7, value ->> 8, value ->> 9, value ->> 10
-             FROM json_each(?1)",
+             FROM jsonb_each(?1)",
         )
         .bind(json_text(&deltas.collect::<Vec<_>>())?)
         .execute(&mut *self.conn)
@@ -51,10 +51,10 @@ impl Ledger for SqliteUnit<'_> {
                 sum(waiting) AS waiting, sum(leased) AS leased
              FROM (
                 SELECT lane, queue, is_parent, enqueued, done, unchanged, failed, coalesced, cancelled, waiting, leased
-                FROM cqs_ledger WHERE lane IN (SELECT value FROM json_each(?1))
+                FROM cqs_ledger WHERE lane IN (SELECT value FROM jsonb_each(?1))
                 UNION ALL
                 SELECT lane, queue, is_parent, enqueued, done, unchanged, failed, coalesced, cancelled, waiting, leased
-                FROM cqs_ledger_delta WHERE lane IN (SELECT value FROM json_each(?1))
+                FROM cqs_ledger_delta WHERE lane IN (SELECT value FROM jsonb_each(?1))
              )
              GROUP BY lane, queue, is_parent ORDER BY lane, queue, is_parent",
         )
@@ -91,14 +91,14 @@ impl Ledger for SqliteUnit<'_> {
     }
 
     async fn dead_append(&mut self, queue: i64, dead: &[DeadLetter], now: Timestamp) -> Result<(), StoreError> {
-        let letters: Vec<_> = dead.iter().map(|letter| json!([row_json(&letter.row), letter.cause])).collect();
+        let letters: Vec<_> = dead.iter().map(|letter| (row_json(&letter.row), &letter.cause)).collect();
         sqlx::query(
             "INSERT INTO cqs_dead (row_id, queue, lane, is_parent, dto_type, urn, alias, sla, tracking_id, attempts,
                 cursor, cause, at)
              SELECT value ->> '$[0][0]', ?2, value ->> '$[0][1]', value ->> '$[0][3]', value ->> '$[0][4]',
                 value ->> '$[0][5]', value ->> '$[0][6]', value ->> '$[0][7]', value ->> '$[0][8]', value ->> '$[0][9]',
                 value ->> '$[0][13]', value ->> '$[1]', ?3
-             FROM json_each(?1)",
+             FROM jsonb_each(?1)",
         )
         .bind(json_text(&letters)?)
         .bind(queue)
@@ -108,7 +108,7 @@ impl Ledger for SqliteUnit<'_> {
         let records: Vec<RecordKey> = dead.iter().filter_map(|letter| record_key(&letter.row.item)).collect();
         sqlx::query(
             "INSERT INTO cqs_undelivered (queue, urn, dto_type)
-             SELECT ?2, value ->> 0, value ->> 1 FROM json_each(?1) WHERE true ON CONFLICT DO NOTHING",
+             SELECT ?2, value ->> 0, value ->> 1 FROM jsonb_each(?1) WHERE true ON CONFLICT DO NOTHING",
         )
         .bind(records_json(&records)?)
         .bind(queue)
@@ -139,9 +139,16 @@ impl Ledger for SqliteUnit<'_> {
         rows.iter().map(group).collect()
     }
 
+    async fn undelivered_any(&mut self, queue: i64) -> Result<bool, StoreError> {
+        Ok(sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM cqs_undelivered WHERE queue = ?1)")
+            .bind(queue)
+            .fetch_one(&mut *self.conn)
+            .await?)
+    }
+
     async fn undelivered_among(&mut self, queue: i64, records: &[RecordKey]) -> Result<Vec<RecordKey>, StoreError> {
         let rows = sqlx::query(
-            "SELECT u.urn, u.dto_type FROM json_each(?1) CROSS JOIN cqs_undelivered u
+            "SELECT u.urn, u.dto_type FROM jsonb_each(?1) CROSS JOIN cqs_undelivered u
                 ON u.queue = ?2 AND u.urn = value ->> 0 AND u.dto_type = value ->> 1",
         )
         .bind(records_json(records)?)
@@ -152,21 +159,14 @@ impl Ledger for SqliteUnit<'_> {
     }
 
     async fn undelivered_clear(&mut self, queue: i64, records: &[RecordKey]) -> Result<(), StoreError> {
-        // Nearly always there is no mark at all; then one probe is all it costs.
-        let any: bool = sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM cqs_undelivered WHERE queue = ?1)")
-            .bind(queue)
-            .fetch_one(&mut *self.conn)
-            .await?;
-        if any {
-            sqlx::query(
-                "DELETE FROM cqs_undelivered
-                 WHERE queue = ?2 AND (urn, dto_type) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?1))",
-            )
-            .bind(records_json(records)?)
-            .bind(queue)
-            .execute(&mut *self.conn)
-            .await?;
-        }
+        sqlx::query(
+            "DELETE FROM cqs_undelivered
+             WHERE queue = ?2 AND (urn, dto_type) IN (SELECT value ->> 0, value ->> 1 FROM jsonb_each(?1))",
+        )
+        .bind(records_json(records)?)
+        .bind(queue)
+        .execute(&mut *self.conn)
+        .await?;
         Ok(())
     }
 }

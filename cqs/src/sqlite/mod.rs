@@ -1,6 +1,6 @@
 //! The SQLite twin: `migrations/sqlite/0001_cqs.sql` behind [`db::sqlite::SqliteDb`].
 //!
-//! Statements are over many rows: one JSON text is bound and taken apart by `json_each`. One writer runs all units of
+//! Statements are over many rows: one JSON text is bound and taken apart by `jsonb_each`. One writer runs all units of
 //! work, so what a unit read is still so when it writes.
 //!
 //! Differs by necessity: `columns` reads and writes rows as SQL and JSON; heads are kept, not derived.
@@ -100,7 +100,7 @@ pub async fn operation_among(
     }
     let texts: Vec<&str> = tracking_ids.iter().map(TrackingId::as_str).collect();
     let found: Option<i64> = sqlx::query_scalar(
-        "SELECT j.key FROM json_each(?2) AS j CROSS JOIN cqs_operation AS o
+        "SELECT j.key FROM jsonb_each(?2) AS j CROSS JOIN cqs_operation AS o
            ON o.tenant = ?1 AND o.tracking_id = j.value
          ORDER BY j.key LIMIT 1",
     )

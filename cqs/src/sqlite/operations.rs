@@ -75,7 +75,7 @@ impl Operations for SqliteUnit<'_> {
         let rows = sqlx::query(
             "SELECT id, tenant, tracking_id, lane, queue, trigger_name, scope, reason, operator_subject, accepted_at, sla,
                 sla_chosen, items_digest, items_enqueued, finished_at
-             FROM cqs_operation WHERE tenant IN (SELECT value FROM json_each(?1)) AND id < ?2
+             FROM cqs_operation WHERE tenant IN (SELECT value FROM jsonb_each(?1)) AND id < ?2
              ORDER BY id DESC LIMIT ?3",
         )
         .bind(json_text(&tenants)?)

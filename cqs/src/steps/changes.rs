@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::{LaneKind, Timestamp};
+use domain::{LaneKind, StoreId, Timestamp};
 
 use crate::{
     StoreError,
     announce::Woken,
     model::{Counts, Exclusive, HeadChange, HeadKey, Lane, LaneClass, LedgerKey, Queue, Row, RowKind},
-    unit::Unit,
+    unit::{Dropped, Unit},
 };
 
 /// Where rows move: a lane in a queue.
@@ -72,6 +72,19 @@ impl Changes {
         self.head(place, row).leased_parents -= i64::from(row.kind() == RowKind::Parent);
         if row.kind() == RowKind::Parent || place.queue.exclusive == Exclusive::ByStore {
             self.wake(place.queue);
+        }
+    }
+
+    /// Rows of a lease under the head of `store` were dropped; `each` is what one of them counts.
+    pub(crate) fn dropped(&mut self, (place, store): (Place<'_>, Option<StoreId>), (rows, each): (Dropped, Counts)) {
+        let key = HeadKey { queue: place.queue.id, lane: place.lane.id, store };
+        let head = self.heads.entry(key).or_insert((place.lane.kind.into(), HeadChange::default()));
+        head.1.leased_parents -= rows.parents;
+        if rows.parents > 0 || place.queue.exclusive == Exclusive::ByStore {
+            self.wake(place.queue);
+        }
+        for (kind, rows) in [(RowKind::Label, rows.labels), (RowKind::Parent, rows.parents)] {
+            self.count(place, kind, each.times(rows));
         }
     }
 

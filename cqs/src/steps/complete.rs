@@ -6,6 +6,7 @@ use domain::{Outcome, Refusal, Timestamp};
 
 use crate::{
     StoreError,
+    model::Counts,
     policy::fate::{of_outcome, row_jitter},
     store::{CompleteAsk, Completed},
     unit::Unit,
@@ -13,7 +14,7 @@ use crate::{
 
 use super::{
     changes::Changes,
-    lease::{live, release},
+    lease::{Live, live, release},
 };
 
 /// Applies outcomes to rows of a live lease.
@@ -25,8 +26,12 @@ pub(crate) async fn complete<U: Unit>(unit: &mut U, ask: CompleteAsk, now: Times
             return Err(Refusal::field(format!("outcomes[{index}].id"), "is named twice").into());
         }
     }
+    let mut changes = Changes::default();
+    if !unit.undelivered_any(live.queue.id).await? {
+        drop_handled(unit, &live, (&mut outcomes, &mut changes)).await?;
+    }
     let ids: Vec<i64> = outcomes.keys().copied().collect();
-    let rows = unit.lease_rows_of(live.lease.generation, &ids).await?;
+    let rows = if ids.is_empty() { Vec::new() } else { unit.lease_rows_of(live.lease.generation, &ids).await? };
     if rows.len() != ids.len() {
         // Some were completed before, or never were of this lease: a report that is not about what is leased.
         return Err(StoreError::stale_lease());
@@ -38,7 +43,32 @@ pub(crate) async fn complete<U: Unit>(unit: &mut U, ask: CompleteAsk, now: Times
             fated.push((row, fate));
         }
     }
-    let mut changes = Changes::default();
     let dead = release(unit, (live.place(), &live.lease), fated, (&mut changes, now)).await?;
     Ok(Completed { dead, woken: changes.write(unit, now).await? })
+}
+
+/// Takes the rows that are done or unchanged out of the lease by their ids alone, and out of `outcomes`: where no mark is
+/// to be cleared, nothing of them matters but their number.
+async fn drop_handled<U: Unit>(
+    unit: &mut U,
+    live: &Live,
+    (outcomes, changes): (&mut BTreeMap<i64, Outcome>, &mut Changes),
+) -> Result<(), StoreError> {
+    let handled = [
+        (Outcome::Done, Counts { done: 1, leased: -1, ..Counts::default() }),
+        (Outcome::Unchanged, Counts { done: 1, unchanged: 1, leased: -1, ..Counts::default() }),
+    ];
+    for (outcome, each) in handled {
+        let ids: Vec<i64> = outcomes.iter().filter(|(_, reported)| **reported == outcome).map(|(id, _)| *id).collect();
+        if ids.is_empty() {
+            continue;
+        }
+        let dropped = unit.lease_drop(live.lease.generation, &ids).await?;
+        if usize::try_from(dropped.labels + dropped.parents).ok() != Some(ids.len()) {
+            return Err(StoreError::stale_lease());
+        }
+        outcomes.retain(|_, reported| *reported != outcome);
+        changes.dropped((live.place(), live.lease.store.clone()), (dropped, each));
+    }
+    Ok(())
 }

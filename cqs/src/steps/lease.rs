@@ -115,8 +115,8 @@ pub(crate) async fn release<U: Unit>(
     if !dead.is_empty() {
         unit.dead_append(place.queue.id, &dead, now).await?;
     }
-    let delivered = records(handled.iter());
-    if !delivered.is_empty() {
+    if !handled.is_empty() && unit.undelivered_any(place.queue.id).await? {
+        let delivered = records(handled.iter());
         unit.undelivered_clear(place.queue.id, &delivered).await?;
     }
     Ok(i32::try_from(dead.len()).unwrap_or(i32::MAX))

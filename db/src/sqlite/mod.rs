@@ -14,12 +14,15 @@
 //! - No `BEGIN`, `COMMIT` or `SAVEPOINT` of its own, and no deferred constraints: a failing COMMIT fails its neighbours.
 //!
 //! # What is fast
-//! - One statement over many rows: bind a JSON array and join `json_each(?)`; bytes go beside it as one blob that
+//! - One statement over many rows: bind a JSON array and join `jsonb_each(?)`; bytes go beside it as one blob that
 //!   `substr(?, offset, length)` takes apart. The text stays the same whatever the number of rows, so it is prepared
-//!   once. A statement costs about 20 µs beyond its own work; a batch of 1,000 rows in one statement about 2 µs a row.
-//! - `UPDATE … FROM json_each(?)` and `INSERT … SELECT … FROM json_each(?) WHERE true ON CONFLICT …` (the `WHERE true`
+//!   once. A statement costs about 20 µs beyond its own work.
+//! - Rows that differ in one text only: a flat array of these texts, the rest as parameters. Inserted into a table with
+//!   two indexes, a row of 15 columns costs 0.4 µs so, 1.4 µs as an array of its own that `value ->> n` takes apart, and
+//!   3.3 µs with `json_each`, which writes every row's array out as text again for each `->>`.
+//! - `UPDATE … FROM jsonb_each(?)` and `INSERT … SELECT … FROM jsonb_each(?) WHERE true ON CONFLICT …` (the `WHERE true`
 //!   is what SQLite's grammar needs there).
-//! - `CROSS JOIN` where the left side must be the outer loop: `json_each(?) CROSS JOIN t ON t.key = …`.
+//! - `CROSS JOIN` where the left side must be the outer loop: `jsonb_each(?) CROSS JOIN t ON t.key = …`.
 //! - Partial indexes, where the query repeats the index's condition literally.
 
 mod lock;

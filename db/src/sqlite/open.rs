@@ -20,6 +20,9 @@ const STATEMENTS_CACHED: usize = 512;
 const WRITER_CACHE_KIB: i64 = 64 * 1024;
 /// Page cache of each reader, in KiB.
 const READER_CACHE_KIB: i64 = 16 * 1024;
+/// Rows SQLite's thread may be ahead of the one that takes them: a whole batch, so that a statement over many rows is two
+/// switches between the threads and not one for every few rows.
+const ROWS_AHEAD: usize = 4_096;
 /// Readers: two per core of a small machine, since each holds one thread while it reads.
 const READERS_MAX: u32 = 4;
 /// Longest wait for a reader. Below the longest call (60 s), so that the caller learns why.
@@ -152,6 +155,7 @@ fn connection(path: &std::path::Path) -> SqliteConnectOptions {
         .foreign_keys(true)
         .busy_timeout(BUSY_WAIT)
         .statement_cache_capacity(STATEMENTS_CACHED)
+        .row_buffer_size(ROWS_AHEAD)
         // Errors of the disk come back as errors, not as signals, only without memory mapping.
         .pragma("mmap_size", "0")
         .pragma("temp_store", "MEMORY")

@@ -15,24 +15,24 @@ use crate::{
 pub(super) const REMOVE: &str = "
     DELETE FROM dto_alias
     WHERE tenant = ?1 AND (dto_type, alias, base, store, id) IN (
-        SELECT j.value ->> 0, j.value ->> 1, j.value ->> 2, j.value ->> 3, j.value ->> 4 FROM json_each(?2) AS j)";
+        SELECT j.value ->> 0, j.value ->> 1, j.value ->> 2, j.value ->> 3, j.value ->> 4 FROM jsonb_each(?2) AS j)";
 
 /// Rows as for [`REMOVE`]. An entry that is there already is an index gone wrong, and fails.
 pub(super) const ADD: &str = "
     INSERT INTO dto_alias (tenant, dto_type, alias, base, store, id)
-    SELECT ?1, j.value ->> 0, j.value ->> 1, j.value ->> 2, j.value ->> 3, j.value ->> 4 FROM json_each(?2) AS j";
+    SELECT ?1, j.value ->> 0, j.value ->> 1, j.value ->> 2, j.value ->> 3, j.value ->> 4 FROM jsonb_each(?2) AS j";
 
 /// Rows [type, alias, base, store].
 pub(super) const COUNTS: &str = "
     SELECT j.key, c.entries
-    FROM json_each(?2) AS j CROSS JOIN dto_alias_count AS c
+    FROM jsonb_each(?2) AS j CROSS JOIN dto_alias_count AS c
       ON c.tenant = ?1 AND c.dto_type = j.value ->> 0 AND c.alias = j.value ->> 1 AND c.base = j.value ->> 2
      AND c.store = j.value ->> 3";
 
 /// Rows [type, alias, base, store, entries]. The writer is alone, so what it read it may write.
 pub(super) const COUNTS_PUT: &str = "
     INSERT INTO dto_alias_count (tenant, dto_type, alias, base, store, entries)
-    SELECT ?1, j.value ->> 0, j.value ->> 1, j.value ->> 2, j.value ->> 3, j.value ->> 4 FROM json_each(?2) AS j
+    SELECT ?1, j.value ->> 0, j.value ->> 1, j.value ->> 2, j.value ->> 3, j.value ->> 4 FROM jsonb_each(?2) AS j
     WHERE true
     ON CONFLICT (tenant, dto_type, alias, base, store) DO UPDATE SET entries = excluded.entries";
 
@@ -40,12 +40,12 @@ pub(super) const COUNTS_PUT: &str = "
 pub(super) const COUNTS_REMOVE: &str = "
     DELETE FROM dto_alias_count
     WHERE tenant = ?1 AND (dto_type, alias, base, store) IN (
-        SELECT j.value ->> 0, j.value ->> 1, j.value ->> 2, j.value ->> 3 FROM json_each(?2) AS j)";
+        SELECT j.value ->> 0, j.value ->> 1, j.value ->> 2, j.value ->> 3 FROM jsonb_each(?2) AS j)";
 
 /// `?2` type, `?3` alias, `?4` a JSON array of bases; over all stores.
 pub(super) const COUNTS_OVER_STORES: &str = "
     SELECT j.key, sum(c.entries)
-    FROM json_each(?4) AS j CROSS JOIN dto_alias_count AS c
+    FROM jsonb_each(?4) AS j CROSS JOIN dto_alias_count AS c
       ON c.tenant = ?1 AND c.dto_type = ?2 AND c.alias = ?3 AND c.base = j.value
     GROUP BY j.key";
 
@@ -64,7 +64,7 @@ pub(super) const LIST: &str = "
 /// `?2` type, `?3` alias, `?4` rows [base, store]: everything under them, of which the caller knows that it is little.
 pub(super) const LIST_WHOLE: &str = "
     SELECT j.key, a.id
-    FROM json_each(?4) AS j CROSS JOIN dto_alias AS a
+    FROM jsonb_each(?4) AS j CROSS JOIN dto_alias AS a
       ON a.tenant = ?1 AND a.dto_type = ?2 AND a.alias = ?3 AND a.base = j.value ->> 0 AND a.store = j.value ->> 1
     ORDER BY j.key, a.id";
 

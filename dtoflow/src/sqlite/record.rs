@@ -21,13 +21,13 @@ pub(super) const CURRENT: &str = "
     SELECT j.key, d.version, d.payload IS NULL,
            coalesce(length(d.payload) = (j.value ->> 4) AND d.payload = substr(?3, j.value ->> 3, j.value ->> 4), 0),
            d.aliases
-    FROM json_each(?2) AS j CROSS JOIN dto AS d
+    FROM jsonb_each(?2) AS j CROSS JOIN dto AS d
       ON d.tenant = ?1 AND d.dto_type = j.value ->> 0 AND d.store = j.value ->> 1 AND d.id = j.value ->> 2";
 
 /// Rows [type, store, id].
 pub(super) const VERSIONS: &str = "
     SELECT j.key, d.version
-    FROM json_each(?2) AS j CROSS JOIN dto AS d
+    FROM jsonb_each(?2) AS j CROSS JOIN dto AS d
       ON d.tenant = ?1 AND d.dto_type = j.value ->> 0 AND d.store = j.value ->> 1 AND d.id = j.value ->> 2
     WHERE d.payload IS NOT NULL";
 
@@ -37,7 +37,7 @@ pub(super) const PUT: &str = "
     INSERT INTO dto (tenant, dto_type, store, id, version, updated_at, written_by, tracking_id, aliases, payload)
     SELECT ?1, j.value ->> 0, j.value ->> 1, j.value ->> 2, j.value ->> 5, ?4, ?5, j.value ->> 6, j.value ->> 7,
            substr(?3, j.value ->> 3, j.value ->> 4)
-    FROM json_each(?2) AS j WHERE true
+    FROM jsonb_each(?2) AS j WHERE true
     ON CONFLICT (tenant, dto_type, store, id) DO UPDATE SET
         version = excluded.version, updated_at = excluded.updated_at, written_by = excluded.written_by,
         tracking_id = excluded.tracking_id, aliases = excluded.aliases, payload = excluded.payload";
@@ -46,7 +46,7 @@ pub(super) const PUT: &str = "
 pub(super) const TOUCH: &str = "
     UPDATE dto SET updated_at = ?3
     WHERE rowid IN (
-        SELECT d.rowid FROM json_each(?2) AS j CROSS JOIN dto AS d
+        SELECT d.rowid FROM jsonb_each(?2) AS j CROSS JOIN dto AS d
           ON d.tenant = ?1 AND d.dto_type = j.value ->> 0 AND d.store = j.value ->> 1 AND d.id = j.value ->> 2
         WHERE d.payload IS NOT NULL)
     RETURNING store, id";
@@ -55,7 +55,7 @@ pub(super) const TOUCH: &str = "
 pub(super) const READ: &str = "
     SELECT j.key, d.version, d.updated_at, d.written_by, d.tracking_id,
            CASE WHEN d.version > (j.value ->> 3) THEN d.payload END
-    FROM json_each(?2) AS j CROSS JOIN dto AS d
+    FROM jsonb_each(?2) AS j CROSS JOIN dto AS d
       ON d.tenant = ?1 AND d.dto_type = j.value ->> 0 AND d.store = j.value ->> 1 AND d.id = j.value ->> 2
     WHERE d.payload IS NOT NULL";
 

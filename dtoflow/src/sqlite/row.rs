@@ -43,7 +43,7 @@ pub(super) fn broken(table: &'static str, column: &'static str, id: String, caus
     DbError::BrokenRow { table, column, id, cause }.into()
 }
 
-/// The index that `json_each` gave an element, which came from a slice.
+/// The index that `jsonb_each` gave an element, which came from a slice.
 pub(super) fn index(key: i64) -> usize {
     usize::try_from(key).unwrap_or(usize::MAX)
 }

@@ -26,7 +26,7 @@ pub(super) const WALK: &str = "
 
 /// Rows [rowid, aliases].
 pub(super) const ALIASES_PUT: &str = "
-    UPDATE dto SET aliases = j.value ->> 1 FROM json_each(?1) AS j WHERE dto.rowid = j.value ->> 0";
+    UPDATE dto SET aliases = j.value ->> 1 FROM jsonb_each(?1) AS j WHERE dto.rowid = j.value ->> 0";
 
 pub(super) async fn find(conn: &mut SqliteConnection) -> Result<Option<RulesRow>> {
     let row: Option<(i64, i64, i64)> = sqlx::query_as(FIND).fetch_optional(conn).await?;
