@@ -22,7 +22,8 @@ pub(crate) const VISITS_MAX: usize = 20_000;
 pub(crate) const READ_BYTES_MAX: usize = 2_097_152;
 /// Most shapes and texts painted.
 pub(crate) const PAINTED_MAX: usize = 2_000;
-/// Most path segments and points, glyph outlines of turned text included. Filling costs up to the square of it.
+/// Most path segments and points, glyph outlines of turned text included, stroked ones
+/// three times. Filling costs up to the square of it.
 pub(crate) const SEGMENTS_MAX: usize = 6_000;
 /// Most characters of static text.
 pub(crate) const TEXT_CHARS_MAX: usize = 4_000;

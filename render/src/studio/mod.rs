@@ -228,18 +228,16 @@ pub fn studio_render(design: &StudioDesign, input: &StudioInput<'_>) -> Result<P
         return Err(RenderError::DesignSize { width, height, have_width, have_height });
     }
     let values = Values { item: input.item, parameters: input.parameters };
-    let open = design
-        .gates
-        .iter()
-        .map(|gate| condition::hold(&gate.when, values).map_err(|cause| named(&gate.id, cause)))
-        .collect::<Result<Vec<_>, _>>()?;
+    let mut gates = Gates { gates: &design.gates, open: vec![None; design.gates.len()] };
     let inks = design.colours.indices(panel.palette);
     // The design's size was checked against the picture's limits, and the panel's equals it. Index 0 is white.
     let canvas = Canvas::new(width, height, 0);
     let indices = text::with_fonts(|fonts| {
         let mut sketch = Sketch { canvas, fonts, palette: panel.palette, values, guarded: Vec::new() };
-        let shown = |item: &&Item| item.gates.iter().all(|gate| open.get(*gate) == Some(&true));
-        for item in design.items.iter().filter(shown) {
+        for item in &design.items {
+            if !gates.shown(item, values)? {
+                continue;
+            }
             match &item.drawn {
                 Drawn::Layer(spans) => draw::layer(&mut sketch, spans, &inks),
                 Drawn::Image(image) => ecc_draw::picture::draw(&mut sketch, image),
@@ -253,6 +251,30 @@ pub fn studio_render(design: &StudioDesign, input: &StudioInput<'_>) -> Result<P
     let picture =
         Picture::new(width, height, panel.palette, indices).map_err(|cause| RenderError::Panel(cause.to_string()))?;
     Ok(picture.rotated(panel.rotation))
+}
+
+/// Conditions as they turn out for one label, each looked at once and only when something it decides is to be drawn.
+struct Gates<'a> {
+    gates: &'a [Gate],
+    open: Vec<Option<bool>>,
+}
+
+impl Gates<'_> {
+    /// Whether all of an item's gates are open, the outermost asked first.
+    fn shown(&mut self, item: &Item, values: Values<'_>) -> Result<bool, RenderError> {
+        for at in &item.gates {
+            let (Some(gate), Some(known)) = (self.gates.get(*at), self.open.get_mut(*at)) else { return Ok(false) };
+            let open = match *known {
+                Some(open) => open,
+                None => condition::hold(&gate.when, values).map_err(|cause| named(&gate.id, cause))?,
+            };
+            *known = Some(open);
+            if !open {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
 }
 
 fn named(id: &str, cause: Cause) -> RenderError {

@@ -88,6 +88,8 @@ pub(crate) fn shape(
     segments: &mut Segments,
 ) -> Result<Option<String>, String> {
     let tag = node.tag_name().name();
+    // Stroking costs more than filling.
+    let weight = if style.stroke.is_some() { 3 } else { 1 };
     let mut out = format!("<{tag}");
     let mut put = |names: &[&str], least: f64| -> Result<(), String> {
         for name in names {
@@ -106,26 +108,26 @@ pub(crate) fn shape(
         "rect" => {
             put(&["x", "y"], any)?;
             put(&["width", "height", "rx", "ry"], 0.0)?;
-            segments.add(8)?;
+            segments.add(8 * weight)?;
         }
         "circle" | "ellipse" => {
             put(&["cx", "cy"], any)?;
             put(if tag == "circle" { &["r"] } else { &["rx", "ry"] }, 0.0)?;
-            segments.add(4)?;
+            segments.add(4 * weight)?;
         }
         "line" => {
             put(&["x1", "y1", "x2", "y2"], any)?;
-            segments.add(1)?;
+            segments.add(weight)?;
         }
         "polyline" | "polygon" => {
             let points = list(node.attribute("points").unwrap_or_default(), 2 * SEGMENTS_MAX)?;
-            segments.add(points.len() / 2)?;
+            segments.add(points.len() / 2 * weight)?;
             let points: Vec<String> = points.iter().map(f64::to_string).collect();
             let _ = write!(out, " points=\"{}\"", points.join(" "));
         }
         "path" => {
             let d = node.attribute("d").unwrap_or_default();
-            path(d, segments)?;
+            path(d, weight, segments)?;
             // Only letters, digits, signs and spaces of path data are left after the check.
             let _ = write!(out, " d=\"{d}\"");
         }
@@ -134,10 +136,10 @@ pub(crate) fn shape(
     Ok(paint(style, matrix).map(|paint| format!("{out}{paint}/>")))
 }
 
-fn path(d: &str, segments: &mut Segments) -> Result<(), String> {
+fn path(d: &str, weight: usize, segments: &mut Segments) -> Result<(), String> {
     for segment in PathParser::from(d) {
         let segment = segment.map_err(|_| format!("d=\"{}\" is no path", short(d)))?;
-        segments.add(1)?;
+        segments.add(weight)?;
         let numbers = match segment {
             PathSegment::MoveTo { x, y, .. }
             | PathSegment::LineTo { x, y, .. }

@@ -98,12 +98,7 @@ impl Style {
             }
             "display" => self.gone |= pick(value, &[("inline", false), ("none", true)]).ok_or_else(wrong)?,
             "opacity" => self.gone |= !opacity(name, value)?,
-            "fill-opacity" => self.fill = self.fill.filter(|_| opacity(name, value) != Ok(false)),
-            "stroke-opacity" => self.stroke = self.stroke.filter(|_| opacity(name, value) != Ok(false)),
             _ => return neutral(name, value),
-        }
-        if name.ends_with("-opacity") {
-            opacity(name, value)?;
         }
         Ok(true)
     }
@@ -164,7 +159,10 @@ fn family(value: &str) -> Result<(), String> {
 }
 
 /// Properties drawing programs write that change nothing here, with the values at which they do not.
-const NEUTRAL: [(&str, &[&str]); 16] = [
+const NEUTRAL: [(&str, &[&str]); 18] = [
+    // To paint nothing, a design says fill="none".
+    ("fill-opacity", &["1", "1.0", "100%"]),
+    ("stroke-opacity", &["1", "1.0", "100%"]),
     ("font-style", &["normal"]),
     ("font-variant", &["normal"]),
     ("font-stretch", &["normal", "condensed"]),

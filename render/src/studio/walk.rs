@@ -253,7 +253,7 @@ impl Walk<'_, '_> {
                     words::chunks(node, &here.style, &mut |style, node| styled(style, node, &mut self.colours))?;
                 self.chars += chunks.iter().map(Chunk::chars).sum::<usize>();
                 words::check_chars(self.chars)?;
-                if here.style.struck {
+                if chunks.iter().any(Chunk::is_struck) {
                     return Err("only a mapped price can be struck through".to_owned());
                 }
                 What::Text { chunks, matrix: here.matrix }

@@ -34,6 +34,10 @@ impl Chunk {
     pub(crate) fn chars(&self) -> usize {
         self.runs.iter().map(|run| run.text.chars().count()).sum()
     }
+
+    pub(crate) fn is_struck(&self) -> bool {
+        self.runs.iter().any(|run| run.style.struck)
+    }
 }
 
 pub(crate) fn check_chars(chars: usize) -> Result<(), String> {

@@ -5,7 +5,7 @@ use render::{Panel, StudioDesign};
 use serde_json::{Value, json};
 
 use crate::golden_cases::{MILK, cases, photo};
-use crate::support::{POSTER_296, count, draw, mappings, panel, refused, render, svg};
+use crate::support::{POSTER_296, count, draw, mappings, panel, refused, render as studio, svg, values};
 
 fn texts(mapping: &Value) -> Value {
     json!({ "t": mapping })
@@ -19,7 +19,7 @@ fn designs_are_shared_between_threads_and_panels_whatever_the_order() {
     let design = StudioDesign::parse(POSTER_296[0], POSTER_296[1]).unwrap();
     shared(&design);
     assert_eq!((design.name(), design.size()), ("poster", (296, 128)));
-    let draw = |palette| render(&design, panel(296, 128, palette), MILK).unwrap().digest();
+    let draw = |palette| studio(&design, panel(296, 128, palette), MILK).unwrap().digest();
     let one: Vec<_> = Palette::ALL.into_iter().map(draw).collect();
     std::thread::scope(|scope| {
         let others: Vec<_> =
@@ -36,10 +36,10 @@ fn the_designs_size_is_the_panels_after_rotation() {
     for rotation in Rotation::ALL {
         let (width, height) = if rotation.swaps_sides() { (128, 296) } else { (296, 128) };
         let panel = Panel { width, height, palette: Palette::Bwr, rotation };
-        let picture = render(&design, panel, MILK).unwrap();
+        let picture = studio(&design, panel, MILK).unwrap();
         assert_eq!((picture.width(), picture.height()), (width, height));
         let wrong = Panel { width: height, height: width, ..panel };
-        let why = render(&design, wrong, MILK).unwrap_err().to_string();
+        let why = studio(&design, wrong, MILK).unwrap_err().to_string();
         assert!(why.contains("the design is 296 × 128 pixels; the panel needs 128 × 296"), "{why}");
     }
 }
@@ -76,7 +76,7 @@ fn every_golden_design_draws_on_every_palette_with_its_inks_only() {
         let design = StudioDesign::parse(&case.svg, &case.mappings).unwrap();
         for palette in Palette::ALL {
             // White on white or black on black may make a price unreadable; then the label fails and says so.
-            match render(&design, Panel { palette, ..case.panel }, &case.item) {
+            match studio(&design, Panel { palette, ..case.panel }, &case.item) {
                 Ok(picture) => assert!(picture.indices().iter().all(|at| usize::from(*at) < palette.inks().len())),
                 Err(why) => assert!(why.to_string().contains("would not be visible"), "{} {palette}: {why}", case.name),
             }
@@ -91,7 +91,7 @@ fn declared_inks_win_over_the_nearest() {
         StudioDesign::parse(&svg(9, 9, "<rect width=\"9\" height=\"9\" fill=\"#ffcc00\"/>"), &mappings).unwrap()
     };
     let at = |design: &StudioDesign, palette| {
-        let picture = render(design, panel(9, 9, palette), &[]).unwrap();
+        let picture = studio(design, panel(9, 9, palette), &[]).unwrap();
         palette.inks()[usize::from(picture.at(4, 4).unwrap())]
     };
     let (plain, declared) = (parse(json!({})), parse(json!({ "#FC0": ["yellow", "red", "black"] })));
@@ -213,6 +213,8 @@ fn what_mapped_text_cannot_do_is_refused_by_name() {
         ("<text id=\"t\" y=\"20\" text-decoration=\"underline\">x</text>", "text-decoration"),
         ("<text id=\"t\" y=\"20\" text-decoration=\"line-through\">x</text>", "struck through"),
         ("<text id=\"t\" y=\"20\" font-size=\"9\">x</text>", "10 to 400 px"),
+        ("<text y=\"20\"><tspan text-decoration=\"line-through\">x</tspan></text>", "struck through"),
+        ("<text id=\"t\" y=\"20\" fill-opacity=\"0.4\">x</text>", "fill-opacity"),
         ("<text id=\"t\" x=\"999\" y=\"20\">x</text>", "anchor"),
         ("<text id=\"t\" y=\"20\" visibility=\"hidden\">x</text>", "hidden"),
         ("<defs><text id=\"t\" y=\"20\">x</text></defs>", "draws no element"),
@@ -225,6 +227,39 @@ fn what_mapped_text_cannot_do_is_refused_by_name() {
         let why = refused(body, &text);
         assert!(why.contains(reason), "{body}: {why}");
     }
+}
+
+#[test]
+fn conditions_within_a_hidden_group_are_not_asked() {
+    let body = "<g id=\"g\"><rect id=\"r\" width=\"9\" height=\"9\"/></g>";
+    let elements = json!({
+        "g": { "format": "visibility", "when": [{ "key": "item.show", "is": "present" }] },
+        "r": { "format": "visibility", "when": [{ "key": "item.count", "is": "greater", "value": "2" }] } });
+    let ink =
+        |item: &[(&str, &str)]| draw(body, &elements, Palette::Bw, item).map(|picture| count(&picture, Ink::Black));
+    assert_eq!(ink(&[("count", "viele")]), Ok(0));
+    assert_eq!(ink(&[("count", "3"), ("show", "x")]), Ok(81));
+    assert!(ink(&[("count", "viele"), ("show", "x")]).is_err());
+}
+
+#[test]
+fn values_are_set_as_in_an_ecc_layout() {
+    let body = "<rect id=\"b\" x=\"4\" y=\"60\" width=\"226\" height=\"66\"/><rect id=\"q\" x=\"230\" y=\"60\" width=\"66\" height=\"66\"/>
+        <text id=\"n\" font-size=\"24\" text-anchor=\"middle\" font-weight=\"bold\">x</text><text id=\"p\" font-size=\"40\" text-anchor=\"end\" fill=\"red\">x</text>";
+    let elements = json!({
+        "n": { "format": "text", "value": "{item.name}", "box": [4, 4, 160, 50], "lines_max": 2, "size_min": 12 },
+        "p": { "format": "price", "value": "{item.price}", "box": [170, 4, 120, 50], "split": true, "size_min": 20 },
+        "b": { "format": "barcode", "symbology": "ean13", "value": "{item.gtin}", "readable": true },
+        "q": { "format": "barcode", "symbology": "qr", "value": "{item.url}" } });
+    let layout = json!({ "ecc": 1, "name": "same", "variants": [{ "width": 296, "height": 128, "elements": [
+        { "kind": "text", "id": "n", "box": [4, 4, 160, 50], "text": "{item.name}", "size": 24, "size_min": 12, "lines_max": 2, "align": "center", "weight": "bold" },
+        { "kind": "price", "id": "p", "box": [170, 4, 120, 50], "value": "{item.price}", "size": 40, "size_min": 20, "split": true, "align": "right", "ink": "red" },
+        { "kind": "barcode", "id": "b", "box": [4, 60, 226, 66], "symbology": "ean13", "value": "{item.gtin}", "readable": true },
+        { "kind": "barcode", "id": "q", "box": [230, 60, 66, 66], "symbology": "qr", "value": "{item.url}" }] }] });
+    let model = render::EccModel::parse(&layout.to_string()).unwrap();
+    let (item, none) = (values(MILK), values(&[]));
+    let input = render::EccInput { panel: panel(296, 128, Palette::Bwr), item: &item, parameters: &none };
+    assert!(draw(body, &elements, Palette::Bwr, MILK).unwrap() == render::render(&model, &input).unwrap());
 }
 
 #[test]
@@ -260,7 +295,7 @@ fn drawing_programs_documents_are_understood() {
 </svg>"##;
     let mapped = texts(&json!({ "format": "text", "value": "{item.name}" }));
     let design = StudioDesign::parse(svg, &mappings(&mapped)).unwrap();
-    let picture = render(&design, panel(296, 128, Palette::Bw), &[("name", "Wert")]).unwrap();
+    let picture = studio(&design, panel(296, 128, Palette::Bw), &[("name", "Wert")]).unwrap();
     let plain = draw(
         "<text id=\"t\" x=\"30\" y=\"60\" font-size=\"24\" font-weight=\"700\">x</text>",
         &mapped,

@@ -118,7 +118,7 @@ fn texts() -> Vec<Case> {
         <rect width="296" height="128" fill="#ffc"/>
         <text transform="translate(70 70) rotate(-30)" text-anchor="middle" font-size="26" font-weight="bold" fill="#c00">Angebot</text>
         <text transform="translate(160 120) rotate(-90)" font-size="16">senkrecht ÄÖÜß</text>
-        <text x="176" y="50" font-size="38" font-weight="bold" fill="white" stroke="black" stroke-width="2">Kontur</text>
+        <text x="176" y="50" font-size="32" font-weight="bold" fill="white" stroke="black" stroke-width="2">Kontur</text>
         <text transform="translate(180 100) skewX(-15)" font-size="24">schräg</text>"##;
     vec![
         small("text-anchors", anchors, &plain, Palette::Bwr, &[("name", "Größe Ấ")]),
