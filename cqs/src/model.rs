@@ -104,11 +104,24 @@ pub struct Row {
 pub enum Company {
     /// In a batch.
     Batch,
+    /// In a batch, although a restart of the platform ended its last lease: restarts are common and most rows have no part
+    /// in them. The next one that ends a lease of it makes it a suspect, leased alone.
+    Returned,
     /// Alone, having lapsed so often while alone.
     Alone {
         /// Lapses while leased alone.
         lapses: i32,
     },
+}
+
+impl Company {
+    /// Whether it is leased together with others.
+    pub fn shares(self) -> bool {
+        match self {
+            Self::Batch | Self::Returned => true,
+            Self::Alone { .. } => false,
+        }
+    }
 }
 
 impl Row {

@@ -69,7 +69,7 @@ CREATE TABLE cqs_waiting (
     attempts     INTEGER NOT NULL CHECK (attempts >= 0),
     due_at       INTEGER,
     alone        INTEGER NOT NULL CHECK (alone IN (0, 1)),
-    lapses_alone INTEGER NOT NULL CHECK (lapses_alone >= 0),
+    lapses_alone INTEGER NOT NULL CHECK (lapses_alone >= 0),   -- not alone and 1: a restart ended its last lease
     cursor       TEXT    NOT NULL
 );
 -- The order of claiming; the row id stands last in it by itself.

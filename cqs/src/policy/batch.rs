@@ -1,6 +1,6 @@
 //! Which ready rows of a lane one lease takes.
 
-use crate::model::{Company, Row};
+use crate::model::Row;
 
 /// The rows of one lease, out of the first ready labels of a lane in order and its first parent, if one may be claimed.
 /// Labels and the parent compete by `(sla, id)`. A parent is taken alone; so is a row that lapsed; labels behind either
@@ -14,7 +14,7 @@ pub(crate) fn batch(labels: Vec<Row>, parent: Option<Row>) -> Vec<Row> {
     let bound = parent.map(|parent| parent.order());
     let mut taken: Vec<Row> = Vec::with_capacity(labels.len());
     for row in labels {
-        let alone = row.company != Company::Batch;
+        let alone = !row.company.shares();
         if bound.is_some_and(|bound| row.order() > bound) || (alone && !taken.is_empty()) {
             break;
         }

@@ -62,13 +62,22 @@ pub(crate) fn backoff_ms(attempts: i32, jitter: u64) -> i64 {
 /// The fate of a row whose lease lapsed.
 pub(crate) fn of_lapse(row: &Row) -> Fate {
     let lapses = match row.company {
-        Company::Batch => 0,
+        Company::Batch | Company::Returned => 0,
         Company::Alone { lapses } => lapses.saturating_add(1),
     };
     if lapses >= limits::LAPSES_ALONE_MAX {
         return Fate::Dead { cause: LAPSED.to_owned() };
     }
     Fate::Waits(Box::new(Row { due_at: None, company: Company::Alone { lapses }, ..row.clone() }))
+}
+
+/// The fate of a row whose lease a restart ended: once, nothing; again, what a lapse does, so that a row that brings the
+/// process down each time is found out.
+pub(crate) fn of_restart(row: &Row) -> Fate {
+    match row.company {
+        Company::Batch => Fate::Waits(Box::new(Row { due_at: None, company: Company::Returned, ..row.clone() })),
+        Company::Returned | Company::Alone { .. } => of_lapse(row),
+    }
 }
 
 /// The fate of a row whose split goes on at `cursor`: it made progress, so its attempts and lapses start again.

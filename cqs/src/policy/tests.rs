@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::{
     batch::batch,
     coalesce::{Arrival, plan},
-    fate::{Fate, backoff_ms, of_lapse, of_outcome, row_jitter},
+    fate::{Fate, backoff_ms, of_lapse, of_outcome, of_restart, row_jitter},
 };
 use crate::model::{Company, Row};
 
@@ -85,6 +85,15 @@ fn a_retry_counts_until_the_last_attempt() {
     }
     let last = of_outcome(&current, Outcome::Retry { cause: "x".to_owned() }, NOW, 9);
     assert_eq!(last, Fate::Dead { cause: "x".to_owned() });
+}
+
+#[test]
+fn a_restart_makes_a_suspect_only_of_what_it_meets_twice() {
+    let once = waits(of_restart(&Row { attempts: 3, ..row(1, 0) }));
+    assert_eq!((once.company, once.attempts, once.company.shares()), (Company::Returned, 3, true));
+    assert_eq!(waits(of_restart(&once)).company, Company::Alone { lapses: 0 });
+    assert_eq!(waits(of_lapse(&once)).company, Company::Alone { lapses: 0 });
+    assert_eq!(waits(of_restart(&waits(of_restart(&once)))).company, Company::Alone { lapses: 1 });
 }
 
 #[test]

@@ -108,7 +108,11 @@ impl<'r> RowReader<'r> {
     fn read(&self) -> Result<Row, StoreError> {
         let urn: Urn = self.parse(5)?;
         let target = if self.get(3)? { Target::Parent(urn) } else { Target::Record(urn) };
-        let company = if self.get(11)? { Company::Alone { lapses: self.get(12)? } } else { Company::Batch };
+        let company = match (self.get(11)?, self.get(12)?) {
+            (true, lapses) => Company::Alone { lapses },
+            (false, 0) => Company::Batch,
+            (false, _) => Company::Returned,
+        };
         Ok(Row {
             id: self.get(0)?,
             lane: self.get(1)?,
@@ -143,13 +147,19 @@ pub(super) fn urns_json<'a>(urns: impl Iterator<Item = &'a Urn>) -> Result<Strin
     json_text(&urns.map(AsText).collect::<Vec<_>>())
 }
 
+/// The columns `alone` and `lapses_alone`.
+pub(super) fn company_ints(company: Company) -> (i32, i32) {
+    match company {
+        Company::Batch => (0, 0),
+        Company::Returned => (0, 1),
+        Company::Alone { lapses } => (1, lapses),
+    }
+}
+
 /// A row as JSON: the columns of `cqs_waiting` in their order without `queue`; a null `id` becomes the next one. The
 /// statements that take it apart count on the order.
 pub(super) fn row_json(row: &Row) -> impl Serialize {
-    let (alone, lapses) = match row.company {
-        Company::Batch => (0, 0),
-        Company::Alone { lapses } => (1, lapses),
-    };
+    let (alone, lapses) = company_ints(row.company);
     (
         (row.id != 0).then_some(row.id),
         row.lane,

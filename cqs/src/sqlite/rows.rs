@@ -7,7 +7,8 @@ use domain::{AliasName, DtoType, SplitItem, Timestamp, TrackingId, Urn};
 use super::{
     SqliteUnit,
     columns::{
-        alias_text, kind_int, limit_int, read_records, read_rows, records_json, rows_json, store_text, urns_json,
+        alias_text, company_ints, kind_int, limit_int, read_records, read_rows, records_json, rows_json, store_text,
+        urns_json,
     },
 };
 use crate::{
@@ -57,10 +58,7 @@ impl SqliteUnit<'_> {
     /// Inserts new rows that differ in their URNs only.
     async fn row_insert_alike(&mut self, queue: i64, rows: &[Row]) -> Result<(), StoreError> {
         let Some(alike) = rows.first().map(Alike::of) else { return Ok(()) };
-        let (alone, lapses) = match alike.company {
-            Company::Batch => (0, 0),
-            Company::Alone { lapses } => (1, lapses),
-        };
+        let (alone, lapses) = company_ints(alike.company);
         sqlx::query(
             "INSERT INTO cqs_waiting (queue, lane, store, is_parent, dto_type, urn, alias, sla, tracking_id, attempts,
                 due_at, alone, lapses_alone, cursor)

@@ -8,7 +8,7 @@ use crate::{
     StoreError,
     announce::Woken,
     model::{Counts, Exclusive, Head, HeadKey, LaneClass, Lease, Queue, Row, RowKind},
-    policy::{batch::batch, choice::Answer},
+    policy::{batch::batch, choice::Answer, fate::of_lapse},
     store::{DequeueAsk, Dequeued},
     unit::{Held, ReadyRange, Unit},
 };
@@ -26,7 +26,7 @@ const PROMOTE_ROWS: usize = 4_096;
 pub(crate) async fn dequeue<U: Unit>(unit: &mut U, ask: &DequeueAsk, now: Timestamp) -> Result<Dequeued, StoreError> {
     let queue = existing(unit, &ask.queue).await?;
     let mut changes = Changes::default();
-    sweep(unit, &queue, now, (&mut changes, now)).await?;
+    sweep(unit, &queue, (now, of_lapse), (&mut changes, now)).await?;
     promote(unit, &queue, (&mut changes, now)).await?;
     // Written before the choice, which reads heads only.
     let mut woken = changes.write(unit, now).await?;

@@ -6,10 +6,7 @@ use crate::{
     StoreError,
     announce::LeaseLane,
     model::{Lane, Lease, Queue, Row},
-    policy::{
-        coalesce::Arrival,
-        fate::{Fate, of_lapse},
-    },
+    policy::{coalesce::Arrival, fate::Fate},
     unit::{Held, Unit},
 };
 
@@ -122,31 +119,31 @@ pub(crate) async fn release<U: Unit>(
     Ok(i32::try_from(dead.len()).unwrap_or(i32::MAX))
 }
 
-/// Ends a lease as lapsed.
-async fn lapse<U: Unit>(
+/// Ends a lease that its holder did not.
+async fn end<U: Unit>(
     unit: &mut U,
-    (queue, lease): (&Queue, &Lease),
+    (queue, lease, fate): (&Queue, &Lease, fn(&Row) -> Fate),
     (changes, now): (&mut Changes, Timestamp),
 ) -> Result<(), StoreError> {
     let lane = lane_of(unit, lease.lane).await?;
     unit.lane_lock(queue.id, lane.id).await?;
     let rows = unit.lease_rows(lease.generation).await?;
-    tracing::warn!(queue = %queue.name, lease = lease.generation, worker = lease.worker_id, rows = rows.len(), "lease lapsed");
-    let fated = rows.into_iter().map(|row| (row.clone(), of_lapse(&row))).collect();
+    tracing::warn!(queue = %queue.name, lease = lease.generation, worker = lease.worker_id, rows = rows.len(), "lease ended without its holder");
+    let fated = rows.into_iter().map(|row| (row.clone(), fate(&row))).collect();
     release(unit, (Place { queue, lane: &lane }, lease), fated, (changes, now)).await?;
     Ok(())
 }
 
-/// Ends some leases of the queue whose time is before `before`; true when there may be more.
+/// Ends some leases of the queue whose time is before `before`, each row by `fate`; true when there may be more.
 pub(crate) async fn sweep<U: Unit>(
     unit: &mut U,
     queue: &Queue,
-    before: Timestamp,
+    (before, fate): (Timestamp, fn(&Row) -> Fate),
     (changes, now): (&mut Changes, Timestamp),
 ) -> Result<bool, StoreError> {
     let lapsed = unit.lease_lapsed(queue.id, before, SWEEP_LEASES).await?;
     for lease in &lapsed {
-        lapse(unit, (queue, lease), (changes, now)).await?;
+        end(unit, (queue, lease, fate), (changes, now)).await?;
     }
     Ok(lapsed.len() == SWEEP_LEASES)
 }

@@ -5,6 +5,7 @@ use domain::Timestamp;
 use crate::{StoreError, announce::Woken, unit::Unit};
 
 use super::{changes::Changes, lease::sweep};
+use crate::policy::fate::of_restart;
 
 /// Deltas folded in one round: a few milliseconds of one transaction.
 const FOLD_DELTAS: usize = 4_096;
@@ -23,15 +24,16 @@ pub(crate) async fn maintain<U: Unit>(unit: &mut U, now: Timestamp) -> Result<bo
     Ok(folded == FOLD_DELTAS)
 }
 
-/// Ends some leases of every queue as lapsed, whatever their time; true when there may be more.
+/// Ends some leases of every queue, whatever their time, because their holders went with the process; true when there may
+/// be more.
 pub(crate) async fn end_leases<U: Unit>(unit: &mut U, now: Timestamp) -> Result<(Woken, bool), StoreError> {
     let ever = Timestamp::from_ms(i64::MAX);
     let mut woken = Woken::default();
     let mut more = false;
     for queue in unit.queue_list().await? {
         let mut changes = Changes::default();
-        // Lapsed by the end of time is every lease; what happens now is dated now.
-        more |= sweep(unit, &queue, ever, (&mut changes, now)).await?;
+        // Over by the end of time is every lease; what happens now is dated now.
+        more |= sweep(unit, &queue, (ever, of_restart), (&mut changes, now)).await?;
         woken.extend(changes.write(unit, now).await?);
     }
     Ok((woken, more))

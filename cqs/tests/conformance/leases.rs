@@ -99,8 +99,13 @@ mod scenario_impl {
         let leased = world.dequeue(ECC, 10).await.unwrap();
         world.restart().await;
         assert_eq!(world.extend(&leased.lease, LEASE_MS).await.unwrap_err().code, ErrorCode::StaleLease);
+        // Once it is nobody's fault: they are leased together again. Twice makes suspects, leased alone.
+        let again = world.dequeue(ECC, 10).await.unwrap();
+        assert_eq!(again.ids(), leased.ids());
+        world.restart().await;
         let mut seen = Vec::new();
         while let Some(again) = world.dequeue(ECC, 10).await {
+            assert_eq!(again.ids().len(), 1);
             assert!(again.lease.generation > leased.lease.generation, "generations only grow, across restarts too");
             world.complete_all(&again, &Outcome::Done).await;
             seen.extend(again.ids());
