@@ -1,10 +1,20 @@
 //! Ed25519 keys of services and of the local operator issuer.
 
-use std::{fmt, fs, io, io::Write as _, os::unix::fs::OpenOptionsExt as _, path::Path, str::FromStr};
+use std::{
+    fmt,
+    fs::{self, File},
+    io::{self, Read as _, Write as _},
+    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
+    str::FromStr,
+};
 
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair as _};
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use jsonwebtoken::{DecodingKey, EncodingKey};
+
+/// The permissions of accounts that are neither the file's owner nor of its group.
+const MODE_OTHERS: u32 = 0o007;
 
 /// Why a key could not be made, read or written.
 #[derive(Debug, thiserror::Error)]
@@ -13,8 +23,11 @@ pub enum KeyError {
     #[error("is not a base64url Ed25519 public key of 32 bytes")]
     Public,
     /// The file does not hold an Ed25519 private key.
-    #[error("{0} does not hold a base64 PKCS#8 Ed25519 private key")]
+    #[error("{0} does not hold a base64 PKCS#8 Ed25519 private key; restore it, or remove it and make another")]
     Private(String),
+    /// Other accounts of the machine could read the private key, or put theirs in its place.
+    #[error("{0} is open to every account of this machine; it may have been copied: make another, or `chmod 600` it")]
+    Exposed(String),
     /// The cryptographic library failed to make a key.
     #[error("the system gave no key")]
     Generate,
@@ -87,23 +100,50 @@ impl ServiceKey {
         })
     }
 
-    /// Reads the key a file holds.
+    /// Reads the key a file holds. The group may read it (that is how a mounted secret is shared with a service's
+    /// account), everybody may not.
     pub fn read(path: &Path) -> Result<Self, KeyError> {
         let name = || path.display().to_string();
-        let text = fs::read_to_string(path).map_err(|source| KeyError::File { path: name(), source })?;
+        let read = || {
+            let mut file = File::open(path)?;
+            let mode = file.metadata()?.permissions().mode();
+            let mut text = String::new();
+            file.read_to_string(&mut text)?;
+            Ok((mode, text))
+        };
+        let (mode, text) = read().map_err(|source| KeyError::File { path: name(), source })?;
+        if mode & MODE_OTHERS != 0 {
+            return Err(KeyError::Exposed(name()));
+        }
         let der = BASE64_URL_SAFE_NO_PAD.decode(text.trim()).map_err(|_| KeyError::Private(name()))?;
         Self::from_pkcs8(&der).ok_or_else(|| KeyError::Private(name()))
     }
 
-    /// Writes the key to a new file that only its owner can read. Fails when the file exists.
+    /// Writes the key to a new file that only its owner can read. Fails when the file exists. The file appears whole
+    /// or not at all: half a key would stop every later start, long after the disk that was full has space again.
     pub fn write(&self, path: &Path) -> Result<(), KeyError> {
         use secrecy::ExposeSecret as _;
+        let beside = beside(path);
         let write = || {
-            let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+            // What a start that was cut short left.
+            match fs::remove_file(&beside) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+            let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
             file.write_all(BASE64_URL_SAFE_NO_PAD.encode(self.pkcs8.expose_secret()).as_bytes())?;
-            file.sync_all()
+            file.sync_all()?;
+            // Unlike a rename, a link never replaces a key that is there.
+            fs::hard_link(&beside, path)?;
+            fs::remove_file(&beside)?;
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
         };
-        write().map_err(|source| KeyError::File { path: path.display().to_string(), source })
+        write().map_err(|source| {
+            // The error that stopped the writing is the one to tell; the next write removes what is left.
+            fs::remove_file(&beside).ok();
+            KeyError::File { path: path.display().to_string(), source }
+        })
     }
 
     /// The public half.
@@ -114,5 +154,66 @@ impl ServiceKey {
     /// The key as `jsonwebtoken` signs with it.
     pub fn encoding(&self) -> &EncodingKey {
         &self.encoding
+    }
+}
+
+/// Where a key is written before it appears under its name.
+fn beside(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    PathBuf::from(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set_mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn a_key_appears_whole_under_its_name_and_is_never_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.key");
+        // A start that was cut short (or a disk that was full) left this; it must not be in the way.
+        fs::write(beside(&path), "half a k").unwrap();
+        let key = ServiceKey::generate().unwrap();
+        key.write(&path).unwrap();
+        assert_eq!(ServiceKey::read(&path).unwrap().public(), key.public());
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+
+        let other = ServiceKey::generate().unwrap().write(&path).unwrap_err();
+        assert!(matches!(&other, KeyError::File { source, .. } if source.kind() == io::ErrorKind::AlreadyExists));
+        assert_eq!(ServiceKey::read(&path).unwrap().public(), key.public());
+        let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["a.key"]);
+    }
+
+    #[test]
+    fn a_key_that_cannot_be_written_leaves_nothing_under_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.key");
+        // Stands for any failure on the way: nothing can be written where this is.
+        fs::create_dir(beside(&path)).unwrap();
+        assert!(ServiceKey::generate().unwrap().write(&path).is_err());
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_key_open_to_everybody_is_refused_and_one_open_to_its_group_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.key");
+        ServiceKey::generate().unwrap().write(&path).unwrap();
+        for mode in [0o400, 0o600, 0o440, 0o660] {
+            set_mode(&path, mode);
+            assert!(ServiceKey::read(&path).is_ok(), "{mode:o}");
+        }
+        for mode in [0o644, 0o602, 0o666] {
+            set_mode(&path, mode);
+            let error = ServiceKey::read(&path).unwrap_err();
+            assert!(matches!(error, KeyError::Exposed(_)), "{mode:o}: {error}");
+            assert!(error.to_string().contains("chmod 600"), "{error}");
+        }
     }
 }
