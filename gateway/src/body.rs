@@ -1,5 +1,7 @@
 //! Request bodies: JSON, bounded, strict, and every mistake named by its field.
 
+use std::time::Duration;
+
 use axum::{body::Bytes, extract::Request};
 use domain::{ErrorCode, Refusal};
 use http::{
@@ -14,12 +16,21 @@ use crate::problem::Problem;
 /// Longest request body, in bytes: the published bound of every trigger. It holds some 800 records of a touch at the
 /// usual length of a URN, 1,000 at best.
 pub(crate) const BODY_MAX_BYTES: usize = 64 * 1024;
+/// Longest wait for a body, well below the time limit of a request: a client that stalls is refused as one (and the
+/// refusal audited), before the request's own limit would cut it off as an action of unknown outcome. 64 KiB in this
+/// time needs 52 kbit/s.
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Reads a body that says it is JSON.
 pub(crate) async fn read(request: Request) -> Result<Bytes, Problem> {
     let (parts, body) = request.into_parts();
     check_media_type(&parts.headers)?;
-    match Limited::new(body, BODY_MAX_BYTES).collect().await {
+    let collected = tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, BODY_MAX_BYTES).collect());
+    let Ok(collected) = collected.await else {
+        let message = format!("did not arrive within {} seconds", BODY_TIMEOUT.as_secs());
+        return Err(Refusal::field("body", message).into());
+    };
+    match collected {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => {
             let message = format!("must be at most {BODY_MAX_BYTES} bytes long");

@@ -66,12 +66,13 @@ pub(crate) async fn count(State(gateway): State<Arc<Gateway>>, request: Request,
     response
 }
 
-/// Sheds what is too much at once, and cuts what takes too long. `/healthz` always answers.
+/// Sheds what is too much at once, and cuts what takes too long. `/healthz` and `/metrics` always answer: they ask nobody
+/// else, and what is shed should be seen.
 ///
 /// An action, once begun, goes on to its end and its audit row even when the client is gone: nobody shall be able to act
 /// and leave no trace by hanging up. So it runs apart from the connection.
 pub(crate) async fn bound(State(gateway): State<Arc<Gateway>>, request: Request, next: Next) -> Response {
-    if request.uri().path() == "/healthz" {
+    if matches!(request.uri().path(), "/healthz" | "/metrics") {
         return next.run(request).await;
     }
     let Ok(slot) = Arc::clone(&gateway.slots).try_acquire_owned() else {

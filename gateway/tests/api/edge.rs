@@ -157,3 +157,27 @@ async fn a_slow_head_is_cut_off() {
     stream.read_to_end(&mut rest).await.unwrap();
     assert!(rest.is_empty() || rest.starts_with(b"HTTP/1.1 408"), "{}", String::from_utf8_lossy(&rest));
 }
+
+/// A body that stops coming is a refusal like any other: told as one, with its row, not as an unknown outcome.
+#[tokio::test(start_paused = true)]
+async fn a_body_that_stalls_is_refused_and_audited() {
+    let world = World::new();
+    let (address, _shutdown, _served) = listening(&world).await;
+    let token = world.token();
+    for (length, sent) in [("content-length: 100", "{\"tenant_id\":"), ("transfer-encoding: chunked", "2\r\n{}\r\n")] {
+        let before = world.audit_rows();
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let head = format!(
+            "POST /v1/triggers/model-refresh HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\
+            content-type: application/json\r\nconnection: close\r\n{length}\r\n\r\n{sent}"
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        // Paused time moves on by itself once everything waits.
+        stream.read_to_end(&mut answer).await.unwrap();
+        let answer = String::from_utf8_lossy(&answer);
+        assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
+        assert!(answer.contains("\"field\":\"body\""), "{answer}");
+        assert_eq!(world.audit_rows() - before, 1, "{length}");
+    }
+}
