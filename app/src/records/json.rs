@@ -42,6 +42,10 @@ struct Envelope {
 
 /// The record that `text` holds.
 pub fn record_from_json(text: &str) -> Result<Record, RecordError> {
+    // serde would take a JSON array for an object, its values by position.
+    if text.trim_start().starts_with('[') {
+        return Err(RecordError::Json("must be a JSON object".to_owned()));
+    }
     let envelope: Envelope = serde_json::from_str(text).map_err(|error| RecordError::Json(without_line(&error)))?;
     let dto_type: DtoType = envelope.dto_type.parse().map_err(|_| RecordError::Type(envelope.dto_type.clone()))?;
     let payload = payload(dto_type, envelope.record)?;
@@ -56,6 +60,9 @@ fn without_line(error: &serde_json::Error) -> String {
 }
 
 fn parse<T: DeserializeOwned>(record: serde_json::Value) -> Result<T, RecordError> {
+    if !record.is_object() {
+        return Err(RecordError::Field("must be a JSON object".to_owned()));
+    }
     serde_json::from_value(record).map_err(|error| RecordError::Field(error.to_string()))
 }
 
@@ -233,6 +240,8 @@ mod tests {
         for (text, named) in [
             (link(r#"{"item_id":"I","model_id":"M","modle":"x"}"#), "`modle`"),
             (link(r#"{"item_id":"I"}"#), "`model_id`"),
+            (link(r#"["I","M",{}]"#), "a JSON object"),
+            (r#"["ecclink.v1","t/T/s/S/ecclinks/E",{"item_id":"I","model_id":"M"}]"#.to_owned(), "a JSON object"),
             (link(r#"{"item_id":7,"model_id":"M"}"#), "integer `7`"),
             (
                 r#"{"dto_type":"ecclink.v1","dto_id":"t/T/s/S/esls/E","record":{"item_id":"I","model_id":"M"}}"#
