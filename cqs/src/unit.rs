@@ -148,6 +148,8 @@ pub(crate) trait Leases: Send {
     /// Drops those rows of a lease that have these ids, without looking at them further; how many they were by kind. The
     /// lease itself stays; [`Leases::lease_release`] ends it.
     fn lease_drop(&mut self, generation: i64, ids: &[i64]) -> impl Future<Output = Result<Dropped>> + Send;
+    /// The next lease's generation is larger than `floor`, and than every one before.
+    fn lease_generation_raise(&mut self, floor: i64) -> impl Future<Output = Result<()>> + Send;
     /// When the next lease of the queue lapses.
     fn lease_next_lapse(&mut self, queue: i64) -> impl Future<Output = Result<Option<Timestamp>>> + Send;
     /// What a `ReEnqueue` under that generation did for that row.

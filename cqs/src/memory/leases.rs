@@ -74,6 +74,11 @@ impl Leases for MemoryUnit {
         Ok(dropped)
     }
 
+    async fn lease_generation_raise(&mut self, floor: i64) -> Result<(), StoreError> {
+        self.work.last_generation = self.work.last_generation.max(floor);
+        Ok(())
+    }
+
     async fn lease_next_lapse(&mut self, queue: i64) -> Result<Option<Timestamp>, StoreError> {
         let of_queue = self.work.leases.values().filter(|lease| lease.queue == queue);
         Ok(of_queue.map(|lease| lease.expires_at).min())

@@ -138,6 +138,21 @@ impl Leases for SqliteUnit<'_> {
         Ok(Dropped { labels: rows - parents, parents })
     }
 
+    async fn lease_generation_raise(&mut self, floor: i64) -> Result<(), StoreError> {
+        // Where AUTOINCREMENT keeps the largest value so far; the row appears with the table's first one.
+        sqlx::query(
+            "INSERT INTO sqlite_sequence (name, seq)
+             SELECT 'cqs_lease', 0 WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'cqs_lease')",
+        )
+        .execute(&mut *self.conn)
+        .await?;
+        sqlx::query("UPDATE sqlite_sequence SET seq = ?1 WHERE name = 'cqs_lease' AND seq < ?1")
+            .bind(floor)
+            .execute(&mut *self.conn)
+            .await?;
+        Ok(())
+    }
+
     async fn lease_next_lapse(&mut self, queue: i64) -> Result<Option<Timestamp>, StoreError> {
         let next: Option<i64> = sqlx::query_scalar("SELECT min(expires_at) FROM cqs_lease WHERE queue = ?1")
             .bind(queue)

@@ -26,7 +26,12 @@ pub(crate) async fn maintain<U: Unit>(unit: &mut U, now: Timestamp) -> Result<bo
 
 /// Ends some leases of every queue, whatever their time, because their holders went with the process; true when there may
 /// be more.
+///
+/// Generations go on beyond the present time in milliseconds. Leases are far rarer than one a millisecond, so a database
+/// that was restored to an earlier state, or made anew, never gives a generation again that someone still holds, or that a
+/// label's folder has seen.
 pub(crate) async fn end_leases<U: Unit>(unit: &mut U, now: Timestamp) -> Result<(Woken, bool), StoreError> {
+    unit.lease_generation_raise(now.as_ms()).await?;
     let ever = Timestamp::from_ms(i64::MAX);
     let mut woken = Woken::default();
     let mut more = false;

@@ -8,6 +8,7 @@ each_port!(
     a_lease_can_be_extended_while_it_lives,
     a_lapsed_row_is_leased_alone_and_dies_after_three,
     a_restart_ends_all_leases,
+    a_start_gives_no_generation_that_a_lost_database_gave,
     lease_check_tells_the_lane,
     a_store_is_held_by_one_lease,
 );
@@ -92,6 +93,19 @@ mod scenario_impl {
         assert_eq!(progress.failures[0].count, 1);
         assert!(progress.failures[0].cause.contains("lapsed"));
         assert!(progress.finished_at.is_some());
+    }
+
+    /// As after a backup was restored, or the database lost: a worker, or a label's folder, may know generations that the
+    /// store does not. They were all given before this start, so none of them is given again.
+    pub async fn a_start_gives_no_generation_that_a_lost_database_gave(mut world: World) {
+        world.write(&LINKS, START).await;
+        for _ in 0..2 {
+            world.clock.advance_ms(60_000);
+            let started_at = world.now().as_ms();
+            world.restart().await;
+            let lease = world.dequeue(ECC, 1).await.unwrap().lease;
+            assert!(lease.generation > started_at, "{} at {started_at}", lease.generation);
+        }
     }
 
     pub async fn a_restart_ends_all_leases(mut world: World) {

@@ -6,8 +6,9 @@
 //! - A store's folder never goes backwards. Its `.generation` file holds the largest lease generation that wrote here;
 //!   it is locked while a shipment is written, and a shipment of a smaller generation is refused whole. So a worker that
 //!   lost its lease in mid-air writes either before its successor or not at all. This holds where file locks do, i.e.
-//!   on one machine's file systems. The platform's generations only grow; a folder that outlives a reset platform is
-//!   emptied by hand, and the refusal says so.
+//!   on one machine's file systems. The platform's generations only grow, and go on beyond its clock at every start,
+//!   so also past a reset or a restored backup. Where the clock itself went back, the folder is emptied by hand, and the
+//!   refusal says so.
 
 use std::{
     collections::BTreeMap,
@@ -129,7 +130,7 @@ fn write_store(dir: &Path, generation: i64, files: &[(&RecordId, &Encoded)]) -> 
             let lock = dir.join(GENERATION_FILE);
             return all(Delivered::Superseded {
                 cause: format!(
-                    "{} was written under lease generation {later}, this is {generation}; if the platform was reset, remove the folder",
+                    "{} was written under lease generation {later}, this is {generation}; if the platform was reset and its clock set back, remove the folder",
                     lock.display()
                 ),
             });
