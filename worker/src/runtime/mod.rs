@@ -33,4 +33,10 @@ pub(crate) use read::{Found, Reads, RecordType, Records};
 pub(crate) use service::{AliasQuery, Context, Expansion, Reported, Route, Service, Verdict};
 pub(crate) use write::{Input, RecordWrite, WriteState, write_many};
 
+#[cfg(test)]
+pub(crate) use {
+    platform::{Ask, Leased},
+    split::Splitter,
+};
+
 pub use pipeline::PipelineSettings;

@@ -5,11 +5,12 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use domain::{AliasName, DtoType, ParentShape, ServiceName, SplitItem, Target, Urn};
+use domain::{AliasName, DtoType, Outcome, ParentShape, ServiceName, SplitItem, Target, Urn};
 use futures::future::BoxFuture;
 use picture::Picture;
+use prost::Message as _;
 use proto::{
-    cqs::v1::{Operation, OperationState},
+    cqs::v1::{DtoChangeNotification, Operation, OperationState},
     ecc_image_render::v1::TriggerEccStoreRerenderRequest,
     records::v1 as records,
     refusal_from_status,
@@ -21,7 +22,7 @@ use render::{EccInput, RenderError, StudioDesign};
 use tonic::Code;
 
 use super::world::{World, counts, eventually};
-use crate::runtime::{CallError, Context, Label, Route, Service, Verdict};
+use crate::runtime::{Ask, CallError, Context, Label, Leased, Platform, Route, Service, Splitter, Verdict};
 
 const STUDIO: ServiceName = ServiceName::StudioRenderer;
 
@@ -84,7 +85,7 @@ impl World {
         let status = format!("t/T/s/{store}/eslstatuses/{label}");
         eventually(&format!("{store}/{label} shows {name} {version}"), async || {
             let delivered = self.read(DtoType::StoreEslStatus, &status).await;
-            let confirmed = <records::StoreEslStatus as prost::Message>::decode(delivered.payload)
+            let confirmed = records::StoreEslStatus::decode(delivered.payload)
                 .is_ok_and(|status| status.state() == records::DeliveryState::Confirmed);
             confirmed && std::fs::read(&file).is_ok_and(|shown| shown == png)
         })
@@ -281,6 +282,78 @@ async fn a_written_design_and_its_trigger_give_the_same_notifications_and_the_sa
     assert_eq!(counts(&operation, ServiceName::HardwareExporter), (9, 9, 0, 0));
     assert_eq!(other.studio_pictures(&labels).await, written_bytes);
     right.stop().await;
+}
+
+impl World {
+    /// What the queue gives out next, with its lease.
+    async fn leased(&self, platform: &Platform) -> Leased {
+        let ask = Ask { max_items: 10, wait_ms: 5_000, lease_ms: super::world::LEASE_MS, worker_id: "test" };
+        platform.dequeue(&ask).await.unwrap().unwrap()
+    }
+}
+
+/// Splits the one notification of a batch as the runtime does.
+async fn split(platform: &Platform, service: &dyn Service, leased: &Leased) {
+    let [wire] = leased.notifications.as_slice() else { panic!("{leased:?}") };
+    let notification = proto::notification_from_wire(wire.clone()).unwrap();
+    let (Route::Split(expansion) | Route::ForgetAndSplit(_, expansion)) = service.route(&notification.item) else {
+        panic!("{notification:?} is not split")
+    };
+    let ids = domain::SeededIds::new(3);
+    let splitter = Splitter { platform, lease: &leased.lease, ids: &ids };
+    splitter.split_many(&[(notification, expansion)]).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_written_designs_parents_equal_injected_ones_on_the_wire_and_are_due_four_hours_later() {
+    const SLA_MS: i64 = 4 * 3_600_000;
+    let world = World::new();
+    let service = world.service(STUDIO);
+    let platform = Platform::new(world.transport(STUDIO), STUDIO.queue().unwrap());
+    platform.configure(service.as_ref()).await.unwrap();
+    world.studio_labels("S", "D", 1).await;
+    let due = |wire: &DtoChangeNotification| {
+        proto::timestamp_from_wire("sla", wire.sla_timestamp.as_ref().unwrap()).unwrap().as_ms()
+    };
+    // What the label's own records announced is not of this test.
+    let others = world.leased(&platform).await;
+    let done: Vec<(i64, Outcome)> = others.notifications.iter().map(|other| (other.id, Outcome::Done)).collect();
+    platform.complete(&others.lease, &done).await.unwrap();
+
+    world.design("D", "v1").await;
+    let write = world.leased(&platform).await;
+    split(&platform, service.as_ref(), &write).await;
+    let mut fanned = Vec::new();
+    for _ in 0..2 {
+        let parent = world.leased(&platform).await;
+        split(&platform, service.as_ref(), &parent).await;
+        fanned.extend(parent.notifications);
+    }
+    let label = world.leased(&platform).await;
+    platform.complete(&label.lease, &[(label.notifications[0].id, Outcome::Done)]).await.unwrap();
+    fanned.extend(label.notifications);
+    let written = due(&write.notifications[0]);
+    assert_eq!(fanned.iter().map(|wire| due(wire) - written).collect::<Vec<_>>(), [SLA_MS; 3]);
+
+    let request = World::design_refresh("D", "CHG-1");
+    let mut triggers = world.studio_triggers(ServiceName::OperatorGateway);
+    triggers.trigger_design_refresh(request).await.unwrap();
+    let mut injected = Vec::new();
+    for _ in 0..2 {
+        let parent = world.leased(&platform).await;
+        split(&platform, service.as_ref(), &parent).await;
+        injected.extend(parent.notifications);
+    }
+    injected.extend(world.leased(&platform).await.notifications);
+    // Where they lie, when they are due and who caused them is their origin's; everything else is the same bytes.
+    let bare = |wire: &DtoChangeNotification| {
+        let mut wire = DtoChangeNotification { id: 0, sla_timestamp: None, ..wire.clone() };
+        wire.tracking_id.clear();
+        wire.lane = 0;
+        wire.encode_to_vec()
+    };
+    assert_eq!(fanned.iter().map(bare).collect::<Vec<_>>(), injected.iter().map(bare).collect::<Vec<_>>());
+    assert_eq!(injected[0].tracking_id, "CHG-1");
 }
 
 #[tokio::test]
