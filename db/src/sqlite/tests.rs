@@ -276,24 +276,3 @@ async fn a_disk_full_at_the_first_start_is_told() {
     let full = SqliteDb::open(OpenOptions { pages_max: Some(2), ..OpenOptions::new(place.file()) }).await;
     assert!(matches!(full, Err(OpenError::DiskFull)), "{full:?}");
 }
-
-/// `cargo test -p db --release group_commit_rate -- --ignored --nocapture`
-#[tokio::test]
-#[ignore = "a measurement, not a proof"]
-async fn group_commit_rate() {
-    const UNITS: u32 = 2_000;
-    let place = Place::new();
-    let db = place.open().await;
-    sql(&db, "CREATE TABLE x (a)").await.unwrap();
-    for callers in [1, 8, 64] {
-        let started = std::time::Instant::now();
-        let writing = (0..callers).map(|_| async {
-            for _ in 0..UNITS / callers {
-                sql(&db, "INSERT INTO x VALUES (1)").await.unwrap();
-            }
-        });
-        futures::future::join_all(writing).await;
-        let rate = f64::from(UNITS) / started.elapsed().as_secs_f64();
-        println!("{callers} callers: {rate:.0} synced units of work/s");
-    }
-}

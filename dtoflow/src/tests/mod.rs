@@ -2,7 +2,6 @@
 //! server's own refusals; and the twins against each other under random changes.
 
 mod client;
-mod rate;
 mod refusals;
 mod reindex;
 mod suite;
