@@ -23,6 +23,9 @@ pub enum LogFormat {
 /// day in `dir`, warnings and errors also to standard error. Does nothing when logging was started before.
 pub fn init_watched(dir: &Path, default_filter: &str) -> Result<(), InitError> {
     let filter = EnvFilter::try_from_env("RESHELF_LOG").unwrap_or_else(|_| EnvFilter::new(default_filter));
+    // The appender makes it too, but first complains to standard error that it is not there. What fails here fails there,
+    // and is told from there.
+    std::fs::create_dir_all(dir).ok();
     let files = RollingFileAppender::builder()
         .rotation(Rotation::DAILY)
         .filename_prefix("reshelf")
