@@ -1,6 +1,6 @@
 //! Request bodies: JSON, bounded, strict, and every mistake named by its field.
 
-use std::time::Duration;
+use std::{fmt, marker::PhantomData, time::Duration};
 
 use axum::{body::Bytes, extract::Request};
 use domain::{ErrorCode, Refusal};
@@ -9,7 +9,10 @@ use http::{
     header::{CONTENT_ENCODING, CONTENT_TYPE},
 };
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use serde::de::DeserializeOwned;
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeOwned, MapAccess, Visitor, value::MapAccessDeserializer},
+};
 
 use crate::problem::Problem;
 
@@ -64,6 +67,27 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
     let value: T = serde_path_to_error::deserialize(&mut json).map_err(|error| refusal(&error))?;
     json.end().map_err(|_| Refusal::field("body", "has something after the JSON object"))?;
     Ok(value)
+}
+
+/// A struct within a body, read from a JSON object only; serde would take an array for it as well, see [`parse`].
+pub(crate) struct Object<T>(pub(crate) T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct FromMap<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for FromMap<T> {
+            type Value = Object<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<Object<T>, M::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+            }
+        }
+        deserializer.deserialize_map(FromMap(PhantomData))
+    }
 }
 
 /// serde says which field in its text or in the path, depending on the mistake; we always say it in `field`.

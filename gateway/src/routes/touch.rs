@@ -20,7 +20,7 @@ use crate::{
     audit::{Attempt, AuditedBy, Failure},
     auth::Operator,
     backend::{CallError, Peer, call},
-    body,
+    body::{self, Object},
     problem::{Problem, TriggerProblems},
     state::Gateway,
 };
@@ -42,8 +42,8 @@ pub(crate) struct TouchRecord {
 #[serde(deny_unknown_fields)]
 pub(crate) struct TouchRequest {
     /// 1 to 1,000 records, all of one tenant, none twice.
-    #[schema(min_items = 1, max_items = 1_000)]
-    records: Vec<TouchRecord>,
+    #[schema(value_type = Vec<TouchRecord>, min_items = 1, max_items = 1_000)]
+    records: Vec<Object<TouchRecord>>,
     /// Why, 1 to 500 characters without control characters. Stands in the audit log.
     #[schema(min_length = 1, max_length = 500)]
     reason: String,
@@ -125,7 +125,7 @@ fn asked(operator: &Operator, bytes: &Bytes, attempt: &mut Attempt) -> Result<As
     if let Ok(request) = &parsed {
         attempt.tracking_id = request.tracking_id.parse().ok();
         attempt.reason = request.reason.parse().ok();
-        let first = request.records.first().and_then(|record| record.dto_id.parse::<Urn>().ok());
+        let first = request.records.first().and_then(|Object(record)| record.dto_id.parse::<Urn>().ok());
         attempt.tenant = first.map(|urn| urn.tenant().clone()).filter(|tenant| operator.tenant(tenant).is_ok());
     }
     operator.require(OperatorScope::TriggerTouch)?;
@@ -137,7 +137,7 @@ fn asked(operator: &Operator, bytes: &Bytes, attempt: &mut Attempt) -> Result<As
     }
     let mut seen = BTreeSet::new();
     let mut by_type: BTreeMap<DtoType, Vec<Urn>> = BTreeMap::new();
-    for (index, record) in request.records.iter().enumerate() {
+    for (index, Object(record)) in request.records.iter().enumerate() {
         let field = format!("records[{index}].dto_id");
         let dto_type: DtoType = proto::parse_field(&format!("records[{index}].dto_type"), &record.dto_type)?;
         let urn = Urn::record(dto_type, &record.dto_id).map_err(|error| Refusal::field(&field, error))?;

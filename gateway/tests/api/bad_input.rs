@@ -196,3 +196,23 @@ async fn wrong_methods_are_refused_as_problems() {
         assert!(answer.headers.contains_key("allow"));
     }
 }
+
+/// serde would take the values of an array by position, so without their names.
+#[tokio::test]
+async fn an_array_is_no_record_of_a_touch() {
+    let world = World::new();
+    let touch = |record: serde_json::Value| json!({ "records": [record], "reason": "r", "tracking_id": "t-1", "dry_run": true });
+    let urn = "t/acme/s/s1/eccmodels/M";
+    let named = touch(json!({ "dto_type": "eccmodel.v1", "dto_id": urn }));
+    assert_eq!(world.post_json(&world.token(), "/v1/triggers/touch", &named).await.status, StatusCode::OK);
+    for (record, field) in [
+        (json!(["eccmodel.v1", urn]), "records[0]"),
+        (json!({ "dto_type": "eccmodel.v1" }), "records[0].dto_id"),
+        (json!({ "dto_type": "eccmodel.v1", "dto_id": urn, "queue": "x" }), "records[0].queue"),
+    ] {
+        let before = world.audit_rows();
+        let answer = world.post_json(&world.token(), "/v1/triggers/touch", &touch(record)).await;
+        assert_eq!(answer.problem(), ("INVALID_ARGUMENT".to_owned(), field.to_owned()), "{}", answer.text());
+        assert_eq!(world.audit_rows() - before, 1, "{field}");
+    }
+}
