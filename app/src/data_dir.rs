@@ -188,6 +188,10 @@ mod tests {
         let key = dir.operator_issuer().unwrap();
         let again = DataDir::create(&path).unwrap();
         assert_eq!(again.operator_issuer().unwrap().public(), key.public());
+        // A directory of a version that knew fewer services gets their keys at its next start.
+        fs::remove_file(dir.keys().join("studio-renderer.key")).unwrap();
+        assert!(again.write_registry().unwrap().grants(ServiceName::StudioRenderer).is_some());
+        assert!(dir.keys().join("studio-renderer.key").exists());
         write_private(&dir.operator_token(), "one").unwrap();
         write_private(&dir.operator_token(), "two").unwrap();
         assert_eq!(fs::read_to_string(dir.operator_token()).unwrap(), "two");

@@ -3,17 +3,18 @@
 use std::time::Duration;
 
 use daemon::SystemClock;
-use domain::{Clock as _, DtoType, ServiceName};
+use domain::{Clock as _, DtoType, ServiceName, Trigger};
 use proto::{
     cqs::v1::{ReEnqueueRequest, SelfEnqueueRequest, SplitItem, split_item},
     cqs_client,
     dtoflow::v1::{GetManyRequest, PutManyRequest, TouchDtoRequest},
     dtoflow_client,
-    ecc_image_render::v1::TriggerModelRefreshRequest,
+    ecc_image_render::v1::{TriggerEccStoreRerenderRequest, TriggerModelRefreshRequest},
+    studio_renderer::v1::{TriggerDesignRefreshRequest, TriggerStudioStoreRerenderRequest},
 };
 use tests::{
     data::Shelf,
-    grpc::refusal,
+    grpc::{Doors, refusal},
     topology::{OPERATION_LIMIT, Topology},
     wait::throughout,
 };
@@ -197,23 +198,52 @@ async fn only_the_gateway_may_call_a_trigger() {
     topology.quiet().await;
     let before = footprint(&topology).await;
     for service in ServiceName::ALL.iter().filter(|service| **service != ServiceName::OperatorGateway) {
-        let audited = topology.tables().await.audit_entries().await;
-        let request = TriggerModelRefreshRequest {
-            tenant_id: TENANT.to_owned(),
-            store_id: "store-1".to_owned(),
-            model_id: "alpha".to_owned(),
-            reason: "CHG-118".to_owned(),
-            tracking_id: format!("trigger-{service}"),
-            operator_subject: "operator@test".to_owned(),
-            ..TriggerModelRefreshRequest::default()
+        for trigger in Trigger::ALL {
+            let audited = topology.tables().await.audit_entries().await;
+            let refused = refused_trigger(&topology.doors, *service, *trigger).await;
+            assert_eq!(refused, "PERMISSION_DENIED", "{service} {trigger}");
+            assert_eq!(footprint(&topology).await, before, "{service} {trigger}");
+            let new = topology.tables().await.audit_after(audited).await;
+            let [entry] = new.as_slice() else { panic!("{service} {trigger}: one audit entry, not {new:#?}") };
+            let outcome = (entry.outcome.as_str(), entry.error_code.as_str());
+            assert_eq!(outcome, ("refused", "PERMISSION_DENIED"), "{entry:#?}");
+            assert!(format!("{entry:?}").contains(&format!("svc:{service}")), "the entry names the caller: {entry:#?}");
+        }
+    }
+}
+
+/// What a service that calls a trigger itself is told.
+async fn refused_trigger(doors: &Doors, service: ServiceName, trigger: Trigger) -> String {
+    macro_rules! request {
+        ($message:ident { $($field:ident: $value:literal),* }) => {
+            $message {
+                tenant_id: TENANT.to_owned(),
+                $($field: $value.to_owned(),)*
+                reason: "CHG-118".to_owned(),
+                tracking_id: format!("{trigger}-{service}"),
+                operator_subject: "operator@test".to_owned(),
+                ..$message::default()
+            }
         };
-        let refused = refusal(topology.doors.ecc_triggers(*service).trigger_model_refresh(request).await);
-        assert_eq!(refused, "PERMISSION_DENIED", "{service}");
-        assert_eq!(footprint(&topology).await, before, "{service}");
-        let new = topology.tables().await.audit_after(audited).await;
-        let [entry] = new.as_slice() else { panic!("{service}: one audit entry, not {new:#?}") };
-        assert_eq!((entry.outcome.as_str(), entry.error_code.as_str()), ("refused", "PERMISSION_DENIED"), "{entry:#?}");
-        assert!(format!("{entry:?}").contains(&format!("svc:{service}")), "the entry names the caller: {entry:#?}");
+    }
+    let (mut ecc, mut studio) = (doors.ecc_triggers(service), doors.studio_triggers(service));
+    match trigger {
+        Trigger::ModelRefresh => {
+            let request = request!(TriggerModelRefreshRequest { store_id: "store-1", model_id: "alpha" });
+            refusal(ecc.trigger_model_refresh(request).await)
+        }
+        Trigger::EccStoreRerender => {
+            let request = request!(TriggerEccStoreRerenderRequest { store_id: "store-1" });
+            refusal(ecc.trigger_ecc_store_rerender(request).await)
+        }
+        Trigger::DesignRefresh => {
+            let request = request!(TriggerDesignRefreshRequest { design_id: "poster" });
+            refusal(studio.trigger_design_refresh(request).await)
+        }
+        Trigger::StudioStoreRerender => {
+            let request = request!(TriggerStudioStoreRerenderRequest { store_id: "store-1" });
+            refusal(studio.trigger_studio_store_rerender(request).await)
+        }
     }
 }
 
