@@ -15,9 +15,11 @@ impl Picture {
         encoder.set_color(png::ColorType::Indexed);
         encoder.set_depth(png::BitDepth::Eight);
         encoder.set_palette(self.palette().inks().iter().flat_map(|ink| ink.srgb()).collect::<Vec<u8>>());
-        // Indices are not intensities: filters between neighbours only hurt.
+        // A label is long runs: the fast coder is near the thorough one in size, at a tenth of its time.
+        encoder.set_compression(png::Compression::Fast);
+        // After the compression, which chooses a filter of its own. Indices are not intensities: filters between
+        // neighbours only hurt.
         encoder.set_filter(png::Filter::NoFilter);
-        encoder.set_compression(png::Compression::Balanced);
         let mut writer = encoder.write_header()?;
         writer.write_image_data(self.indices())?;
         writer.finish()?;
