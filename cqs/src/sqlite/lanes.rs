@@ -99,12 +99,7 @@ impl Lanes for SqliteUnit<'_> {
             ])
         });
         let changes = json_text(&keys.collect::<Vec<_>>())?;
-        // Missing heads first, at zero: an upsert of a difference would meet the CHECKs before the conflict.
-        for statement in [HEADS_OPEN, HEADS_CHANGE] {
-            sqlx::query(statement).bind(&changes).execute(&mut *self.conn).await?;
-        }
-        sqlx::query(HEADS_REOPEN).bind(&changes).bind(limits::LANE_READY_MAX).execute(&mut *self.conn).await?;
-        sqlx::query(HEADS_CLOSE).bind(&changes).execute(&mut *self.conn).await?;
+        sqlx::query(HEADS_CHANGE).bind(&changes).bind(limits::LANE_READY_MAX).execute(&mut *self.conn).await?;
         Ok(())
     }
 
@@ -144,14 +139,19 @@ impl Lanes for SqliteUnit<'_> {
     }
 }
 
-const HEADS_OPEN: &str = "
+/// One text of four statements, so that the two threads change hands once. `?1` rows [queue, lane, store, bulk, ready
+/// labels, ready parents, delayed, leased parents], `?2` how many ready labels close a lane for parents.
+/// - Missing heads, at zero: an upsert of a difference would meet the CHECKs before the conflict.
+/// - Counts and SLAs.
+/// - Whether parents may be claimed, which holds for a lane, so for all its heads in the queue alike.
+/// - Empty heads go.
+const HEADS_CHANGE: &str = "
 INSERT INTO cqs_head (queue, lane, store, bulk, held)
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3,
     EXISTS (SELECT 1 FROM cqs_lease l WHERE l.queue = value ->> 0 AND l.store = value ->> 2 AND l.store <> '')
 FROM jsonb_each(?1) WHERE true
-ON CONFLICT DO NOTHING";
+ON CONFLICT DO NOTHING;
 
-const HEADS_CHANGE: &str = "
 UPDATE cqs_head SET
     ready_labels = ready_labels + (value ->> 4),
     ready_parents = ready_parents + (value ->> 5),
@@ -168,10 +168,8 @@ UPDATE cqs_head SET
             AND w.due_at IS NULL
         ORDER BY sla LIMIT 1)
 FROM jsonb_each(?1)
-WHERE cqs_head.queue = value ->> 0 AND cqs_head.lane = value ->> 1 AND cqs_head.store = value ->> 2";
+WHERE cqs_head.queue = value ->> 0 AND cqs_head.lane = value ->> 1 AND cqs_head.store = value ->> 2;
 
-/// Whether parents may be claimed holds for a lane, so for all its heads in the queue alike.
-const HEADS_REOPEN: &str = "
 UPDATE cqs_head SET open = lanes.open
 FROM (
     SELECT h.queue, h.lane, sum(h.ready_labels) < ?2 AND sum(h.leased_parents) = 0 AS open
@@ -179,9 +177,8 @@ FROM (
     CROSS JOIN cqs_head h ON h.queue = touched.queue AND h.lane = touched.lane
     GROUP BY h.queue, h.lane
 ) lanes
-WHERE cqs_head.queue = lanes.queue AND cqs_head.lane = lanes.lane AND cqs_head.open <> lanes.open";
+WHERE cqs_head.queue = lanes.queue AND cqs_head.lane = lanes.lane AND cqs_head.open <> lanes.open;
 
-const HEADS_CLOSE: &str = "
 DELETE FROM cqs_head
 WHERE (queue, lane, store) IN (SELECT value ->> 0, value ->> 1, value ->> 2 FROM jsonb_each(?1))
     AND ready_labels = 0 AND ready_parents = 0 AND delayed = 0 AND leased_parents = 0";

@@ -33,16 +33,13 @@ impl Leases for SqliteUnit<'_> {
                 lapses_alone, cursor)
              SELECT ?2, w.id, w.is_parent, w.dto_type, w.urn, w.alias, w.sla, w.tracking_id, w.attempts, w.alone,
                 w.lapses_alone, w.cursor
-             FROM jsonb_each(?1) CROSS JOIN cqs_waiting w ON w.id = value",
+             FROM jsonb_each(?1) CROSS JOIN cqs_waiting w ON w.id = value;
+             DELETE FROM cqs_waiting WHERE id IN (SELECT value FROM jsonb_each(?1))",
         )
-        .bind(&ids)
+        .bind(ids)
         .bind(generation)
         .execute(&mut *self.conn)
         .await?;
-        sqlx::query("DELETE FROM cqs_waiting WHERE id IN (SELECT value FROM jsonb_each(?1))")
-            .bind(&ids)
-            .execute(&mut *self.conn)
-            .await?;
         Ok(generation)
     }
 
@@ -121,20 +118,17 @@ impl Leases for SqliteUnit<'_> {
     }
 
     async fn lease_drop(&mut self, generation: i64, ids: &[i64]) -> Result<Dropped, StoreError> {
-        let ids = json_text(&ids)?;
-        let (rows, parents): (i64, i64) = sqlx::query_as(
+        // All rows are fetched, because the second statement runs only then.
+        let counts: Vec<(i64, i64)> = sqlx::query_as(
             "SELECT count(*), coalesce(sum(is_parent), 0) FROM cqs_leased
-             WHERE lease = ?1 AND id IN (SELECT value FROM jsonb_each(?2))",
+             WHERE lease = ?1 AND id IN (SELECT value FROM jsonb_each(?2));
+             DELETE FROM cqs_leased WHERE lease = ?1 AND id IN (SELECT value FROM jsonb_each(?2))",
         )
         .bind(generation)
-        .bind(&ids)
-        .fetch_one(&mut *self.conn)
+        .bind(json_text(&ids)?)
+        .fetch_all(&mut *self.conn)
         .await?;
-        sqlx::query("DELETE FROM cqs_leased WHERE lease = ?1 AND id IN (SELECT value FROM jsonb_each(?2))")
-            .bind(generation)
-            .bind(&ids)
-            .execute(&mut *self.conn)
-            .await?;
+        let (rows, parents) = counts.first().copied().unwrap_or_default();
         Ok(Dropped { labels: rows - parents, parents })
     }
 
