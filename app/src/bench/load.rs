@@ -106,8 +106,13 @@ pub(super) fn store(index: u32) -> String {
     format!("t/{TENANT}/s/S{index:04}")
 }
 
+/// A label's id, which no other store has.
+pub(super) fn label_id(first: &str, (store, label): (u32, u32)) -> String {
+    format!("{first}{store:04}{label:06}")
+}
+
 /// Links of `labels` labels in each of `stores` stores to one design. Ids begin with `first`, so that designs share
-/// stores without sharing labels.
+/// stores without sharing labels. Items have the same ids in every store, as a retailer's do.
 pub(super) async fn studio_links(
     loader: &mut Loader,
     design: &str,
@@ -118,7 +123,8 @@ pub(super) async fn studio_links(
         let store = store(store_index);
         for label in 0..labels {
             let link = StudioLink { item_id: format!("I{:05}", label % 1_000), design_id: design.to_owned() };
-            loader.put(DtoType::StudioLink, format!("{store}/studiolinks/{first}{label:06}"), &link).await?;
+            let id = label_id(first, (store_index, label));
+            loader.put(DtoType::StudioLink, format!("{store}/studiolinks/{id}"), &link).await?;
         }
     }
     Ok(())

@@ -23,7 +23,7 @@ use super::{
     Common, RendererKind, Report, TENANT,
     figures::{Times, per_second, rounded},
     latency,
-    load::{Loader, store},
+    load::{Loader, label_id, store},
     null::NullService,
     platform::Bench,
     progress,
@@ -42,6 +42,8 @@ const SMALL_LABELS: u32 = 10;
 const ITEMS: u32 = 360;
 /// Labels whose items are changed in the midst of it, in a store of their own.
 const PROBE_LABELS: u32 = 100;
+/// Its number.
+const PROBE_STORE: u32 = 9_999;
 /// Changes while nothing else goes on.
 const IDLE_CHANGES: usize = 100;
 /// How far ahead a refresh's SLA lies that the gateway computes, in milliseconds.
@@ -154,23 +156,18 @@ async fn load(bench: &Bench, size: Size, items: &Shop, report: &mut Report) -> a
     for index in 0..stores {
         let store = store(index);
         store_records(&mut loader, &store, items).await?;
-        labels_of(&mut loader, &store, (MODEL, "E", labels), ITEMS).await?;
+        labels_of(&mut loader, index, (MODEL, "E", labels), ITEMS).await?;
         if index == 0 {
-            labels_of(&mut loader, &store, (SMALL_MODEL, "s", SMALL_LABELS), ITEMS).await?;
+            labels_of(&mut loader, index, (SMALL_MODEL, "s", SMALL_LABELS), ITEMS).await?;
         }
     }
-    let probe = probe_store();
-    store_records(&mut loader, &probe, items).await?;
-    labels_of(&mut loader, &probe, (MODEL, "E", PROBE_LABELS), PROBE_LABELS).await?;
+    store_records(&mut loader, &store(PROBE_STORE), items).await?;
+    labels_of(&mut loader, PROBE_STORE, (MODEL, "E", PROBE_LABELS), PROBE_LABELS).await?;
     let written = loader.finish().await?;
     let rate = per_second(written, spent.wall());
     progress(format!("{written} records written, {rate} a second"));
     report.set("records_written_per_s", rate);
     Ok(())
-}
-
-fn probe_store() -> String {
-    store(9_999)
 }
 
 async fn store_records(loader: &mut Loader, store: &str, items: &Shop) -> anyhow::Result<()> {
@@ -187,20 +184,22 @@ async fn store_records(loader: &mut Loader, store: &str, items: &Shop) -> anyhow
 
 async fn labels_of(
     loader: &mut Loader,
-    store: &str,
+    store_index: u32,
     (model, first, labels): (&str, &str, u32),
     items: u32,
 ) -> anyhow::Result<()> {
+    let store = store(store_index);
     for label in 0..labels {
+        let id = label_id(first, (store_index, label));
         let esl = StoreEsl {
             esltype_id: "X".to_owned(),
             accesspoint_id: "ap-1".to_owned(),
             hardware_address: format!("02:00:00:{:02X}:{:02X}:{:02X}", label >> 16, (label >> 8) & 255, label & 255),
         };
-        loader.put(DtoType::StoreEsl, format!("{store}/esls/{first}{label:06}"), &esl).await?;
+        loader.put(DtoType::StoreEsl, format!("{store}/esls/{id}"), &esl).await?;
         let link =
             EccLink { item_id: format!("I{:05}", label % items), model_id: model.to_owned(), ..EccLink::default() };
-        loader.put(DtoType::EccLink, format!("{store}/ecclinks/{first}{label:06}"), &link).await?;
+        loader.put(DtoType::EccLink, format!("{store}/ecclinks/{id}"), &link).await?;
     }
     Ok(())
 }
@@ -263,8 +262,8 @@ async fn real(bench: &Bench, size: Size, items: &Shop, report: &mut Report) -> a
     report.set("renderer", "real");
     let services = vec![ServiceName::EccImageRender, ServiceName::EslImageMerger, ServiceName::HardwareExporter];
     let _worker = Worker::start(bench.worker(services)).await?;
-    let mut probe = Probe::new(bench, (probe_store(), PROBE_LABELS), items.item(0)?.clone())?;
-    wait(bench, &trigger(bench, &[9_999], None).await?).await?;
+    let mut probe = Probe::new(bench, (PROBE_STORE, PROBE_LABELS), items.item(0)?.clone())?;
+    wait(bench, &trigger(bench, &[PROBE_STORE], None).await?).await?;
     let idle = probe.run(IDLE_CHANGES, &CancellationToken::new()).await?;
     progress(format!("urgent while idle: {:?} ms at p99", idle.quantile_ms(0.99)));
     report.set("urgent_idle", idle.to_json());

@@ -12,7 +12,11 @@ use proto::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{figures::Times, platform::Bench};
+use super::{
+    figures::Times,
+    load::{label_id, store},
+    platform::Bench,
+};
 
 /// Between two looks at a label's status. Adds up to this to each figure.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
@@ -26,19 +30,19 @@ const LOST_AFTER: Duration = Duration::from_mins(2);
 pub(super) struct Probe {
     import: DtoFlowClient,
     reader: DtoFlowClient,
-    store: String,
+    store_index: u32,
     labels: u32,
     item: StoreItemValues,
     changes: u32,
 }
 
 impl Probe {
-    /// `labels` labels of `store`, of which number n shows item n.
-    pub(super) fn new(bench: &Bench, (store, labels): (String, u32), item: StoreItemValues) -> anyhow::Result<Self> {
+    /// `labels` labels of the store of that number, of which number n shows item n.
+    pub(super) fn new(bench: &Bench, (store_index, labels): (u32, u32), item: StoreItemValues) -> anyhow::Result<Self> {
         Ok(Self {
             import: bench.dtoflow_as(ServiceName::RecordImport)?,
             reader: bench.dtoflow_as(ServiceName::OperatorGateway)?,
-            store,
+            store_index,
             labels,
             item,
             changes: 0,
@@ -65,7 +69,7 @@ impl Probe {
         self.item.values.insert("price".to_owned(), price);
         let item = PutItem {
             dto_type: DtoType::StoreItemValues.to_string(),
-            dto_id: format!("{}/items/I{label:05}", self.store),
+            dto_id: format!("{}/items/I{label:05}", store(self.store_index)),
             payload: self.item.encode_to_vec().into(),
             ..PutItem::default()
         };
@@ -86,7 +90,7 @@ impl Probe {
     async fn status(&mut self, label: u32) -> anyhow::Result<Option<StoreEslStatus>> {
         let key = GetKey {
             dto_type: DtoType::StoreEslStatus.to_string(),
-            dto_id: format!("{}/eslstatuses/E{label:06}", self.store),
+            dto_id: format!("{}/eslstatuses/{}", store(self.store_index), label_id("E", (self.store_index, label))),
             known_version: 0,
         };
         let answer = self.reader.get_many(GetManyRequest { keys: vec![key] }).await?.into_inner();
