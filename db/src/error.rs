@@ -93,7 +93,7 @@ impl DbError {
     /// The error code people outside see.
     pub fn code(&self) -> ErrorCode {
         match self {
-            Self::DiskFull => ErrorCode::ResourceExhausted,
+            Self::DiskFull => ErrorCode::StorageFull,
             Self::Busy(_) | Self::RolledBack | Self::Closed => ErrorCode::Unavailable,
             // What a failed COMMIT left behind is known only after a restart, so a caller must ask again by its key.
             Self::NotCommitted(_) => ErrorCode::DeadlineExceeded,
@@ -109,8 +109,8 @@ impl DbError {
     /// The refusal for people outside. The cause is for our log: whoever handles this error writes it there.
     pub fn refusal(&self) -> Refusal {
         match self.code() {
-            ErrorCode::ResourceExhausted => {
-                Refusal::new(ErrorCode::ResourceExhausted, "the platform's disk is full; nothing was written")
+            ErrorCode::StorageFull => {
+                Refusal::new(ErrorCode::StorageFull, "the platform's disk is full; nothing was written")
             }
             ErrorCode::Unavailable => {
                 Refusal::new(ErrorCode::Unavailable, "the platform's database is not available; nothing was written")

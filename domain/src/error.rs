@@ -24,6 +24,8 @@ closed_text_enum!(
         FailedPrecondition = "FAILED_PRECONDITION",
         /// A bound is reached; try again later.
         ResourceExhausted = "RESOURCE_EXHAUSTED",
+        /// No space is left for writes; nothing was changed, and reads go on.
+        StorageFull = "STORAGE_FULL",
         /// More bytes than allowed.
         PayloadTooLarge = "PAYLOAD_TOO_LARGE",
         /// A needed service does not answer; nothing was changed.

@@ -26,6 +26,7 @@ fn http_status(code: ErrorCode) -> StatusCode {
         ErrorCode::NotFound => StatusCode::NOT_FOUND,
         ErrorCode::AlreadyExists | ErrorCode::StaleLease | ErrorCode::FailedPrecondition => StatusCode::CONFLICT,
         ErrorCode::ResourceExhausted => StatusCode::TOO_MANY_REQUESTS,
+        ErrorCode::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
         ErrorCode::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         ErrorCode::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
         ErrorCode::DeadlineExceeded => StatusCode::GATEWAY_TIMEOUT,
@@ -43,6 +44,7 @@ fn title(code: ErrorCode) -> &'static str {
         ErrorCode::StaleLease => "The lease is over",
         ErrorCode::FailedPrecondition => "The state does not allow it",
         ErrorCode::ResourceExhausted => "Too much at once",
+        ErrorCode::StorageFull => "The platform's disk is full",
         ErrorCode::PayloadTooLarge => "The body is too large",
         ErrorCode::Unavailable => "A needed service does not answer",
         ErrorCode::DeadlineExceeded => "No answer in time",
@@ -133,8 +135,13 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let Refusal { code, field, message } = self.refusal;
         let status = self.status.unwrap_or_else(|| http_status(code));
-        let retryable =
-            matches!(code, ErrorCode::ResourceExhausted | ErrorCode::Unavailable | ErrorCode::DeadlineExceeded);
+        let retryable = matches!(
+            code,
+            ErrorCode::ResourceExhausted
+                | ErrorCode::StorageFull
+                | ErrorCode::Unavailable
+                | ErrorCode::DeadlineExceeded
+        );
         let body = ProblemBody {
             kind: format!("/problems/{code}"),
             title: title(code),

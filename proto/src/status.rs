@@ -16,7 +16,7 @@ fn grpc_code(code: ErrorCode) -> Code {
         ErrorCode::NotFound => Code::NotFound,
         ErrorCode::AlreadyExists => Code::AlreadyExists,
         ErrorCode::StaleLease | ErrorCode::FailedPrecondition => Code::FailedPrecondition,
-        ErrorCode::ResourceExhausted => Code::ResourceExhausted,
+        ErrorCode::ResourceExhausted | ErrorCode::StorageFull => Code::ResourceExhausted,
         ErrorCode::Unavailable => Code::Unavailable,
         ErrorCode::DeadlineExceeded => Code::DeadlineExceeded,
         ErrorCode::Internal => Code::Internal,

@@ -165,7 +165,7 @@ async fn a_full_disk_is_told_and_ends_when_space_is_freed() {
         }
     };
     assert!(matches!(full, DbError::DiskFull), "{full}");
-    assert_eq!(full.code(), ErrorCode::ResourceExhausted);
+    assert_eq!(full.code(), ErrorCode::StorageFull);
     assert_eq!(count(&db).await, kept, "reads go on, and nothing of the failed write is there");
     assert!(matches!(sql(&db, FILL).await, Err(DbError::DiskFull)), "told again, not masked");
     sql(&db, "DELETE FROM x WHERE rowid <= 2").await.unwrap();

@@ -45,6 +45,7 @@ impl From<Refusal> for CallError {
             ErrorCode::Unavailable
             | ErrorCode::DeadlineExceeded
             | ErrorCode::ResourceExhausted
+            | ErrorCode::StorageFull
             | ErrorCode::Unauthenticated
             | ErrorCode::PermissionDenied => Self::NotNow(refusal),
             ErrorCode::InvalidArgument

@@ -61,7 +61,10 @@ pub(super) fn request_digest(request: &impl prost::Message) -> String {
 /// operator's lack of permission.
 pub(super) fn platform_failure(refusal: Refusal) -> Denied {
     Denied::Elsewhere(match refusal.code {
-        ErrorCode::Unavailable | ErrorCode::DeadlineExceeded | ErrorCode::ResourceExhausted => refusal,
+        ErrorCode::Unavailable
+        | ErrorCode::DeadlineExceeded
+        | ErrorCode::ResourceExhausted
+        | ErrorCode::StorageFull => refusal,
         _ => {
             tracing::error!(%refusal, "the platform refused a call of the trigger's service");
             Refusal::internal()

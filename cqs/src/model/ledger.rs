@@ -1,0 +1,102 @@
+//! Counts of an operation.
+
+use std::ops::{Add, AddAssign};
+
+use domain::QueueName;
+
+use super::RowKind;
+
+/// Counts of one kind of rows of one queue under one operation, or a change of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Ever came in.
+    pub enqueued: i64,
+    /// Handled.
+    pub done: i64,
+    /// Of the handled: nothing had to change.
+    pub unchanged: i64,
+    /// In the dead letter.
+    pub failed: i64,
+    /// Merged into a row that waited.
+    pub coalesced: i64,
+    /// Cancelled.
+    pub cancelled: i64,
+    /// Waiting, deferred and backing-off ones included.
+    pub waiting: i64,
+    /// Leased.
+    pub leased: i64,
+}
+
+impl Counts {
+    /// Whether every row is in exactly one place: the ledger's equation.
+    pub fn balanced(&self) -> bool {
+        self.enqueued == self.done + self.failed + self.coalesced + self.cancelled + self.waiting + self.leased
+    }
+
+    /// What is not over yet.
+    pub fn open(&self) -> i64 {
+        self.waiting + self.leased
+    }
+}
+
+impl Add for Counts {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            enqueued: self.enqueued + other.enqueued,
+            done: self.done + other.done,
+            unchanged: self.unchanged + other.unchanged,
+            failed: self.failed + other.failed,
+            coalesced: self.coalesced + other.coalesced,
+            cancelled: self.cancelled + other.cancelled,
+            waiting: self.waiting + other.waiting,
+            leased: self.leased + other.leased,
+        }
+    }
+}
+
+impl Counts {
+    /// These counts so often.
+    #[must_use]
+    pub fn times(self, rows: i64) -> Self {
+        Self {
+            enqueued: self.enqueued * rows,
+            done: self.done * rows,
+            unchanged: self.unchanged * rows,
+            failed: self.failed * rows,
+            coalesced: self.coalesced * rows,
+            cancelled: self.cancelled * rows,
+            waiting: self.waiting * rows,
+            leased: self.leased * rows,
+        }
+    }
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+/// Where counts belong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LedgerKey {
+    /// The operation's lane.
+    pub lane: i64,
+    /// Key of the queue.
+    pub queue: i64,
+    /// Labels or parents.
+    pub kind: RowKind,
+}
+
+/// Counts of one queue under one operation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueCounts {
+    /// The queue.
+    pub queue: QueueName,
+    /// Of labels.
+    pub labels: Counts,
+    /// Of parents.
+    pub parents: Counts,
+}

@@ -1,0 +1,15 @@
+//! Rows, lanes, heads, leases, ledger counts: what the tables of a twin hold, in the words of the domain.
+
+mod audit;
+mod lane;
+mod ledger;
+mod operation;
+mod queue;
+mod row;
+
+pub use audit::{AuditOutcome, AuditRow};
+pub use lane::{Head, HeadChange, HeadKey, Lane, LaneClass, Lease, NewLane, SplitCounts};
+pub use ledger::{Counts, LedgerKey, QueueCounts};
+pub use operation::{DeadLetter, FailureGroup, Operation, OperationReport};
+pub use queue::{Backlog, Exclusive, Queue};
+pub use row::{CoalesceKey, Company, RecordKey, Row, RowKind, coalesce_key, coalesce_key_ref, record_key};

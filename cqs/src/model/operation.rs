@@ -1,0 +1,73 @@
+//! Operations and what failed in them.
+
+use domain::{OperatorSubject, QueueName, Reason, TenantId, Timestamp, TrackingId, Urn};
+
+use super::{QueueCounts, Row};
+
+/// A row that will not be tried again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadLetter {
+    /// The row, as it was.
+    pub row: Row,
+    /// Why.
+    pub cause: String,
+}
+
+/// Failed items with the same cause.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailureGroup {
+    /// Where.
+    pub queue: QueueName,
+    /// Why.
+    pub cause: String,
+    /// How many.
+    pub count: i64,
+    /// One of them.
+    pub sample_urn: String,
+}
+
+/// An accepted trigger as it was asked for, without its counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Operation {
+    /// Position in lists, only grows; 0 before it is stored.
+    pub id: i64,
+    /// Its tenant.
+    pub tenant: TenantId,
+    /// Its name within the tenant.
+    pub tracking_id: TrackingId,
+    /// Its lane.
+    pub lane: i64,
+    /// The queue it started in.
+    pub queue: QueueName,
+    /// The trigger's name; empty when the service acted by itself.
+    pub trigger: String,
+    /// What the trigger named.
+    pub scope: Option<Urn>,
+    /// Why.
+    pub reason: Reason,
+    /// On whose behalf.
+    pub operator_subject: Option<OperatorSubject>,
+    /// When it was accepted.
+    pub accepted_at: Timestamp,
+    /// The SLA timestamp that counts.
+    pub sla: Timestamp,
+    /// The SLA timestamp somebody chose; none where it is a default.
+    pub sla_chosen: Option<Timestamp>,
+    /// SHA-256 of the items, 64 hex digits.
+    pub items_digest: String,
+    /// Parents put into the queue at acceptance.
+    pub items_enqueued: i64,
+    /// When it was first seen finished.
+    pub finished_at: Option<Timestamp>,
+}
+
+/// An operation with its ledger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OperationReport {
+    /// What was asked for.
+    pub operation: Operation,
+    /// Per queue, in the order of the flow.
+    pub queues: Vec<QueueCounts>,
+    /// Failed items by cause.
+    pub failures: Vec<FailureGroup>,
+}
