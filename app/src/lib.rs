@@ -2,7 +2,7 @@
 //!
 //! In reading order: [`platform`] puts DTOflow and CQS together over one database, [`dev`] puts everything into one
 //! process, [`demo`] is the tenant it loads, [`records`] writes records, [`data_dir`] says what lies where, [`commands`]
-//! are the program's, [`bench`] measures.
+//! are the program's, [`mod@bench`] measures.
 //!
 //! Invariants
 //! - Only this room and the other programs' `main.rs` name concrete backends, transports and files.
