@@ -8,20 +8,20 @@ use std::{
 
 use domain::{AliasName, DtoType, ParentShape, ServiceName};
 use futures::FutureExt as _;
-use proto::{
-    CqsClient, DtoFlowClient,
-    cqs::v1::SelfEnqueueRequest,
-    dtoflow::v1::{CountByAliasRequest, ListStoresByAliasRequest},
-};
+use proto::studio_renderer::v1::TriggerDesignRefreshRequest;
+use worker::Worker;
 
 use super::{
     Common, RendererKind, Report, TENANT,
     figures::{per_second, rounded},
     latency,
-    load::{Loader, studio_links},
+    load::{Loader, label_id, store, studio_links},
     null::NullService,
+    operation::{finish, wait},
     platform::Bench,
-    progress, split,
+    progress,
+    shop::{Shop, esl, esl_type, store_records},
+    split,
     watch::{self, Spent, Watch},
 };
 
@@ -51,15 +51,19 @@ pub struct Size {
     pub renderer: RendererKind,
 }
 
+impl Size {
+    fn all(self) -> u64 {
+        u64::from(self.stores) * u64::from(self.labels)
+    }
+}
+
 /// Measures the fan-out.
 pub async fn run(common: &Common, size: Size) -> anyhow::Result<Report> {
-    anyhow::ensure!(size.renderer == RendererKind::Null, "fanout renders nothing yet; use --renderer null");
     let bench = Bench::open(common).await?;
     let mut report = Report::default();
     report.set("bench", "fanout");
-    report.set("renderer", "null");
     report.set("stores", size.stores);
-    report.set("labels", u64::from(size.stores) * u64::from(size.labels));
+    report.set("labels", size.all());
 
     load(&bench, size, &mut report).await?;
     let mut service = NullService::configure(&bench, ServiceName::StudioRenderer, (&[], SHAPES)).await?;
@@ -68,8 +72,11 @@ pub async fn run(common: &Common, size: Size) -> anyhow::Result<Report> {
     let (figures, split_ratio) = split::measure(&bench, &mut service, &mut cqs).await?;
     report.set("split", figures);
     report.set("split_ratio", split_ratio);
-    expand(&bench, &service, size, &mut report).await?;
-    report.set("database_bytes", bench.database_bytes());
+    match size.renderer {
+        RendererKind::Null => null(&bench, &service, size, &mut report).await?,
+        RendererKind::Real => real(&bench, size, &mut report).await?,
+    }
+    report.set("database_bytes_per_label", bench.database_bytes() / size.all());
     report.set("peak_rss_mb", watch::peak_rss_mb());
     report.set("load_average", rounded(watch::load_average()));
     bench.close().await?;
@@ -80,33 +87,54 @@ pub async fn run(common: &Common, size: Size) -> anyhow::Result<Report> {
 async fn load(bench: &Bench, size: Size, report: &mut Report) -> anyhow::Result<()> {
     progress(format!("writing the links of {} stores with {} labels each", size.stores, size.labels));
     let spent = Spent::start();
+    let shop = Shop::of_demo()?;
     let mut loader = Loader::new(bench)?;
+    for design in [SMALL, WIDE, LARGE] {
+        let urn = format!("t/{TENANT}/designs/{design}");
+        loader.put_bytes(DtoType::Design, urn, shop.design.clone()).await?;
+    }
+    if size.renderer == RendererKind::Real {
+        esl_type(&mut loader).await?;
+        for index in 0..size.stores {
+            let store = store(index);
+            store_records(&mut loader, (&store, &[]), &shop).await?;
+            for label in 0..size.labels {
+                esl(&mut loader, (&store, &label_id("E", (index, label))), label).await?;
+            }
+        }
+    }
     studio_links(&mut loader, SMALL, "s", (1, SMALL_LABELS)).await?;
     studio_links(&mut loader, WIDE, "w", (size.stores, WIDE_LABELS.div_ceil(size.stores))).await?;
     studio_links(&mut loader, LARGE, "E", (size.stores, size.labels)).await?;
     let written = loader.finish().await?;
     let rate = per_second(written, spent.wall());
-    progress(format!("{written} links written, {rate} a second"));
-    report.set("links_written_per_s", rate);
-    report.set("database_bytes_per_label", bench.database_bytes() / written.max(1));
+    progress(format!("{written} records written, {rate} a second"));
+    report.set("records_written_per_s", rate);
     Ok(())
 }
 
-/// What a design refresh does before its answer, with nobody at work on the queue.
+fn refresh(design: &str, tracking_id: String) -> TriggerDesignRefreshRequest {
+    TriggerDesignRefreshRequest {
+        tenant_id: TENANT.to_owned(),
+        design_id: design.to_owned(),
+        reason: "benchmark".to_owned(),
+        tracking_id,
+        operator_subject: "bench@localhost".to_owned(),
+        ..TriggerDesignRefreshRequest::default()
+    }
+}
+
+/// The trigger's answers, with nobody at work on the queue.
 async fn latencies(bench: &Bench, service: &mut NullService, report: &mut Report) -> anyhow::Result<()> {
-    let cqs = bench.cqs_as(ServiceName::StudioRenderer)?;
-    let dtoflow = bench.dtoflow_as(ServiceName::StudioRenderer)?;
+    let triggers = proto::studio_triggers_client(bench.triggers()?);
     let call = |design: &'static str| {
-        let (cqs, dtoflow) = (cqs.clone(), dtoflow.clone());
+        let triggers = triggers.clone();
         move |dry_run: bool, number: u32| {
-            let (cqs, dtoflow) = (cqs.clone(), dtoflow.clone());
+            let mut triggers = triggers.clone();
+            let request = TriggerDesignRefreshRequest { dry_run, ..refresh(design, format!("{design}-{number}")) };
             async move {
-                look(dtoflow, design).await?;
-                if dry_run {
-                    return Ok(());
-                }
-                accept(cqs, split::injection(&format!("t/{TENANT}/designs/{design}"), &format!("{design}-{number}"))?)
-                    .await
+                triggers.trigger_design_refresh(request).await?;
+                Ok(())
             }
             .boxed()
         }
@@ -122,39 +150,29 @@ async fn latencies(bench: &Bench, service: &mut NullService, report: &mut Report
     Ok(())
 }
 
-/// Counts of a design: all, and by store.
-async fn look(mut dtoflow: DtoFlowClient, design: &str) -> anyhow::Result<()> {
-    let (dto_type, alias_name) = (DtoType::StudioLink.to_string(), AliasName::ByDesign.to_string());
-    let parent_id = format!("t/{TENANT}/designs/{design}");
-    let count = CountByAliasRequest {
-        dto_type: dto_type.clone(),
-        alias_name: alias_name.clone(),
-        parent_ids: vec![parent_id.clone()],
-    };
-    dtoflow.count_by_alias(count).await?;
-    let page_size = 100;
-    let stores = ListStoresByAliasRequest { dto_type, alias_name, parent_id, page_size, page_token: String::new() };
-    dtoflow.list_stores_by_alias(stores).await?;
-    Ok(())
-}
-
-async fn accept(mut cqs: CqsClient, request: SelfEnqueueRequest) -> anyhow::Result<()> {
-    cqs.self_enqueue(request).await?;
+/// The refresh with everything real. The queue has the renderer's own shapes from here on.
+async fn real(bench: &Bench, size: Size, report: &mut Report) -> anyhow::Result<()> {
+    report.set("renderer", "real");
+    let services = vec![ServiceName::StudioRenderer, ServiceName::EslImageMerger, ServiceName::HardwareExporter];
+    let _worker = Worker::start(bench.worker(services)).await?;
+    let (seen, spent) = (Watch::start(&bench.platform), Spent::start());
+    let id = "bench-fanout".to_owned();
+    proto::studio_triggers_client(bench.triggers()?).trigger_design_refresh(refresh(LARGE, id.clone())).await?;
+    wait(bench, &[id]).await?;
+    finish(report, size.all(), &spent, seen).await;
     Ok(())
 }
 
 /// One injected parent, until nothing of it waits or is leased.
-async fn expand(bench: &Bench, service: &NullService, size: Size, report: &mut Report) -> anyhow::Result<()> {
-    let labels = u64::from(size.stores) * u64::from(size.labels);
+async fn null(bench: &Bench, service: &NullService, size: Size, report: &mut Report) -> anyhow::Result<()> {
+    report.set("renderer", "null");
+    let labels = size.all();
     progress(format!("refreshing {labels} labels"));
     let watch = Watch::start(&bench.platform);
     let spent = Spent::start();
     let mut worker = service.start();
-    accept(
-        bench.cqs_as(ServiceName::StudioRenderer)?,
-        split::injection(&format!("t/{TENANT}/designs/{LARGE}"), "bench-fanout")?,
-    )
-    .await?;
+    let request = refresh(LARGE, "bench-fanout".to_owned());
+    proto::studio_triggers_client(bench.triggers()?).trigger_design_refresh(request).await?;
     let (mut told, mut last) = (Instant::now(), 0);
     while worker.tally.labels.load(Ordering::Relaxed) < labels {
         if let Some(error) = worker.failure() {
@@ -167,18 +185,12 @@ async fn expand(bench: &Bench, service: &NullService, size: Size, report: &mut R
             (told, last) = (Instant::now(), done);
         }
     }
-    let (wall, cpu, writer) = (spent.wall(), spent.cpu(), spent.writer());
     anyhow::ensure!(bench.platform.backlog().await? == 0, "something is left in the queues");
     let (parents, children) =
         (worker.tally.parents.load(Ordering::Relaxed), worker.tally.children.load(Ordering::Relaxed));
+    finish(report, labels, &spent, watch).await;
     worker.stop().await?;
-    let seen = watch.stop().await;
     report.set("parents", parents);
     report.set("children", children);
-    report.set("seconds", rounded(wall.as_secs_f64()));
-    report.set("labels_per_s", per_second(labels, wall));
-    report.set("peak_waiting", seen.values().map(|queue| queue.peak_waiting).max());
-    report.set("labels_per_cpu_s", per_second(labels, cpu));
-    report.set("labels_per_writer_cpu_s", per_second(labels, writer));
     Ok(())
 }

@@ -122,7 +122,8 @@ pub(super) async fn studio_links(
     for store_index in 0..stores {
         let store = store(store_index);
         for label in 0..labels {
-            let link = StudioLink { item_id: format!("I{:05}", label % 1_000), design_id: design.to_owned() };
+            let link =
+                StudioLink { item_id: format!("I{:05}", label % super::shop::ITEMS), design_id: design.to_owned() };
             let id = label_id(first, (store_index, label));
             loader.put(DtoType::StudioLink, format!("{store}/studiolinks/{id}"), &link).await?;
         }

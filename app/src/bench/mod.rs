@@ -1,7 +1,7 @@
 //! `reshelf bench`: how fast the platform is on the machine it runs on, and where that ends.
 //!
 //! In reading order: [`fanout`], [`model`] and [`backlog`] are the measurements; `platform` is the process they run on,
-//! `load` writes the records they need, `null` works a queue without rendering, `latency`, `split` and `urgent` are parts
+//! `load` and `shop` write the records they need, `null` works a queue without rendering, `operation` waits, `latency`, `split` and `urgent` are parts
 //! of a measurement, `watch` samples what the process needs, `figures` are the numbers.
 //!
 //! Invariants
@@ -20,7 +20,9 @@ mod figures;
 mod latency;
 mod load;
 mod null;
+mod operation;
 mod platform;
+mod shop;
 mod split;
 mod urgent;
 mod watch;

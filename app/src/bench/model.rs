@@ -2,20 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
 use domain::{AliasName, DtoType, ParentShape, ServiceName, Timestamp};
 use futures::FutureExt as _;
 use picture::{Palette, Rotation};
-use prost::Message as _;
 use proto::{
-    CqsClient, EccTriggersClient,
-    cqs::v1::{GetOperationRequest, OperationState},
-    ecc_image_render::v1::TriggerModelRefreshRequest,
-    records::v1::{AccessPoint, EccLink, EslType, Palette as WirePalette, StoreEsl, StoreItemValues},
-    timestamp_to_wire,
+    EccTriggersClient, ecc_image_render::v1::TriggerModelRefreshRequest, records::v1::EccLink, timestamp_to_wire,
 };
 use render::{EccInput, EccModel, Panel};
-use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 use worker::Worker;
 
@@ -25,12 +18,13 @@ use super::{
     latency,
     load::{Loader, label_id, store},
     null::NullService,
+    operation::{finish, wait},
     platform::Bench,
     progress,
+    shop::{ITEMS, Shop, esl, esl_type, store_records},
     urgent::Probe,
     watch::{self, Spent, Watch},
 };
-use crate::demo;
 
 /// Labels of a store where the number of stores is not chosen.
 const STORE_LABELS: u32 = 5_000;
@@ -38,8 +32,6 @@ const STORE_LABELS: u32 = 5_000;
 const MODEL: &str = "standard";
 const SMALL_MODEL: &str = "small";
 const SMALL_LABELS: u32 = 10;
-/// Items of a store, shown by labels in turn.
-const ITEMS: u32 = 360;
 /// Labels whose items are changed in the midst of it, in a store of their own.
 const PROBE_LABELS: u32 = 100;
 /// Its number.
@@ -48,8 +40,6 @@ const PROBE_STORE: u32 = 9_999;
 const IDLE_CHANGES: usize = 100;
 /// How far ahead a refresh's SLA lies that the gateway computes, in milliseconds.
 const ALLOWANCE_MS: i64 = 4 * 3_600_000;
-/// Between two looks at an operation.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// What is rendered to measure rendering alone.
 const RENDERED_FOR: Duration = Duration::from_secs(3);
 
@@ -67,6 +57,10 @@ pub struct Size {
 impl Size {
     fn stores(self) -> u32 {
         self.stores.unwrap_or_else(|| self.labels.div_ceil(STORE_LABELS)).max(1)
+    }
+
+    fn all(self) -> u64 {
+        u64::from(self.labels_of_each()) * u64::from(self.stores())
     }
 
     fn labels_of_each(self) -> u32 {
@@ -94,31 +88,6 @@ pub async fn run(common: &Common, size: Size) -> anyhow::Result<Report> {
     report.set("load_average", rounded(watch::load_average()));
     bench.close().await?;
     Ok(report)
-}
-
-/// Items and the model of the demo tenant's first shop.
-struct Shop {
-    items: Vec<StoreItemValues>,
-    model: Vec<u8>,
-    layout: String,
-}
-
-impl Shop {
-    fn of_demo() -> anyhow::Result<Self> {
-        let items = demo::records()?
-            .into_iter()
-            .filter(|record| record.dto_type == DtoType::StoreItemValues)
-            .take(ITEMS as usize)
-            .map(|record| Ok(StoreItemValues::decode(record.payload)?))
-            .collect::<anyhow::Result<_>>()?;
-        let model = demo::model_version_1()?.payload;
-        let layout = proto::records::v1::EccModel::decode(model.clone())?.layout;
-        Ok(Self { items, model: model.to_vec(), layout })
-    }
-
-    fn item(&self, index: u32) -> anyhow::Result<&StoreItemValues> {
-        self.items.get(index as usize % self.items.len().max(1)).context("the demo tenant has no items")
-    }
 }
 
 /// Labels rendered, packed and digested a second by one thread, at 296 × 128, white, black and red.
@@ -150,35 +119,21 @@ async fn load(bench: &Bench, size: Size, items: &Shop, report: &mut Report) -> a
     progress(format!("writing {stores} stores with {labels} labels each"));
     let spent = Spent::start();
     let mut loader = Loader::new(bench)?;
-    let esl_type =
-        EslType { width: 296, height: 128, palette: WirePalette::Bwr.into(), rotation: 0, name: "2.9 inch".to_owned() };
-    loader.put(DtoType::EslType, format!("t/{TENANT}/esltypes/X"), &esl_type).await?;
+    esl_type(&mut loader).await?;
     for index in 0..stores {
         let store = store(index);
-        store_records(&mut loader, &store, items).await?;
+        store_records(&mut loader, (&store, &[MODEL, SMALL_MODEL]), items).await?;
         labels_of(&mut loader, index, (MODEL, "E", labels), ITEMS).await?;
         if index == 0 {
             labels_of(&mut loader, index, (SMALL_MODEL, "s", SMALL_LABELS), ITEMS).await?;
         }
     }
-    store_records(&mut loader, &store(PROBE_STORE), items).await?;
+    store_records(&mut loader, (&store(PROBE_STORE), &[MODEL]), items).await?;
     labels_of(&mut loader, PROBE_STORE, (MODEL, "E", PROBE_LABELS), PROBE_LABELS).await?;
     let written = loader.finish().await?;
     let rate = per_second(written, spent.wall());
     progress(format!("{written} records written, {rate} a second"));
     report.set("records_written_per_s", rate);
-    Ok(())
-}
-
-async fn store_records(loader: &mut Loader, store: &str, items: &Shop) -> anyhow::Result<()> {
-    let access_point = AccessPoint { driver: "folder".to_owned(), address: String::new() };
-    loader.put(DtoType::AccessPoint, format!("{store}/accesspoints/ap-1"), &access_point).await?;
-    for model in [MODEL, SMALL_MODEL] {
-        loader.put_bytes(DtoType::EccModel, format!("{store}/eccmodels/{model}"), items.model.clone()).await?;
-    }
-    for index in 0..ITEMS {
-        loader.put(DtoType::StoreItemValues, format!("{store}/items/I{index:05}"), items.item(index)?).await?;
-    }
     Ok(())
 }
 
@@ -191,12 +146,7 @@ async fn labels_of(
     let store = store(store_index);
     for label in 0..labels {
         let id = label_id(first, (store_index, label));
-        let esl = StoreEsl {
-            esltype_id: "X".to_owned(),
-            accesspoint_id: "ap-1".to_owned(),
-            hardware_address: format!("02:00:00:{:02X}:{:02X}:{:02X}", label >> 16, (label >> 8) & 255, label & 255),
-        };
-        loader.put(DtoType::StoreEsl, format!("{store}/esls/{id}"), &esl).await?;
+        esl(loader, (&store, &id), label).await?;
         let link =
             EccLink { item_id: format!("I{:05}", label % items), model_id: model.to_owned(), ..EccLink::default() };
         loader.put(DtoType::EccLink, format!("{store}/ecclinks/{id}"), &link).await?;
@@ -254,7 +204,7 @@ async fn null(bench: &Bench, size: Size, report: &mut Report) -> anyhow::Result<
     let all: Vec<u32> = (0..size.stores()).collect();
     let ids = trigger(bench, &all, None).await?;
     wait(bench, &ids).await?;
-    finish(report, size, &spent, seen).await?;
+    finish(report, size.all(), &spent, seen).await;
     worker.stop().await
 }
 
@@ -279,7 +229,8 @@ async fn real(bench: &Bench, size: Size, items: &Shop, report: &mut Report) -> a
         report.set(&format!("{name}_p99_ms"), times.quantile_ms(0.99));
         report.set(name, times.to_json());
     }
-    finish(report, size, &spent, seen).await
+    finish(report, size.all(), &spent, seen).await;
+    Ok(())
 }
 
 /// Refreshes stores while items of others change; labels a second.
@@ -317,36 +268,4 @@ async fn trigger(bench: &Bench, stores: &[u32], sla: Option<Timestamp>) -> anyho
         ids.push(id);
     }
     Ok(ids)
-}
-
-/// Waits until every operation has succeeded.
-async fn wait(bench: &Bench, ids: &[String]) -> anyhow::Result<()> {
-    let mut cqs: CqsClient = bench.cqs_as(ServiceName::OperatorGateway)?;
-    for id in ids {
-        loop {
-            let ask = GetOperationRequest { tenant_id: TENANT.to_owned(), tracking_id: id.clone() };
-            let operation = cqs.get_operation(ask).await?.into_inner();
-            match operation.state() {
-                OperationState::Succeeded => break,
-                OperationState::FinishedWithFailures => anyhow::bail!("{id} failed: {:?}", operation.failures),
-                OperationState::Running | OperationState::Unspecified => tokio::time::sleep(LOOK_EVERY).await,
-            }
-        }
-    }
-    Ok(())
-}
-
-async fn finish(report: &mut Report, size: Size, spent: &Spent, seen: Watch) -> anyhow::Result<()> {
-    let labels = u64::from(size.labels_of_each()) * u64::from(size.stores());
-    let (wall, cpu, writer) = (spent.wall(), spent.cpu(), spent.writer());
-    let seen = seen.stop().await;
-    report.set("seconds", rounded(wall.as_secs_f64()));
-    report.set("labels_per_s", per_second(labels, wall));
-    report.set("labels_per_cpu_s", per_second(labels, cpu));
-    report.set("labels_per_writer_cpu_s", per_second(labels, writer));
-    report.set("peak_waiting", seen.values().map(|queue| queue.peak_waiting).max());
-    let stages: Map<String, Value> =
-        seen.into_iter().map(|(queue, seen)| (queue.to_string(), per_second(labels, seen.busy_until).into())).collect();
-    report.set("stage_labels_per_s", stages);
-    Ok(())
 }

@@ -1,0 +1,51 @@
+//! A running refresh: waited for, then its figures.
+
+use std::time::Duration;
+
+use domain::ServiceName;
+use proto::{
+    CqsClient,
+    cqs::v1::{GetOperationRequest, OperationState},
+};
+use serde_json::{Map, Value};
+
+use super::{
+    Report, TENANT,
+    figures::{per_second, rounded},
+    platform::Bench,
+    watch::{Spent, Watch},
+};
+
+/// Between two looks at an operation.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Waits until every operation has succeeded.
+pub(super) async fn wait(bench: &Bench, ids: &[String]) -> anyhow::Result<()> {
+    let mut cqs: CqsClient = bench.cqs_as(ServiceName::OperatorGateway)?;
+    for id in ids {
+        loop {
+            let ask = GetOperationRequest { tenant_id: TENANT.to_owned(), tracking_id: id.clone() };
+            let operation = cqs.get_operation(ask).await?.into_inner();
+            match operation.state() {
+                OperationState::Succeeded => break,
+                OperationState::FinishedWithFailures => anyhow::bail!("{id} failed: {:?}", operation.failures),
+                OperationState::Running | OperationState::Unspecified => tokio::time::sleep(LOOK_EVERY).await,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Notes what a refresh of so many labels took.
+pub(super) async fn finish(report: &mut Report, labels: u64, spent: &Spent, seen: Watch) {
+    let (wall, cpu, writer) = (spent.wall(), spent.cpu(), spent.writer());
+    let seen = seen.stop().await;
+    report.set("seconds", rounded(wall.as_secs_f64()));
+    report.set("labels_per_s", per_second(labels, wall));
+    report.set("labels_per_cpu_s", per_second(labels, cpu));
+    report.set("labels_per_writer_cpu_s", per_second(labels, writer));
+    report.set("peak_waiting", seen.values().map(|queue| queue.peak_waiting).max());
+    let stages: Map<String, Value> =
+        seen.into_iter().map(|(queue, seen)| (queue.to_string(), per_second(labels, seen.busy_until).into())).collect();
+    report.set("stage_labels_per_s", stages);
+}
