@@ -13,16 +13,23 @@ use super::{
     Report, TENANT,
     figures::{per_second, rounded},
     platform::Bench,
+    progress,
     watch::{Spent, Watch},
 };
 
 /// Between two looks at an operation.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
+/// Operations between two lines of progress.
+const TELL_EVERY: usize = 20;
+
 /// Waits until every operation has succeeded.
 pub(super) async fn wait(bench: &Bench, ids: &[String]) -> anyhow::Result<()> {
     let mut cqs: CqsClient = bench.cqs_as(ServiceName::OperatorGateway)?;
-    for id in ids {
+    for (number, id) in ids.iter().enumerate() {
+        if number > 0 && number % TELL_EVERY == 0 {
+            progress(format!("{number} of {} operations have succeeded", ids.len()));
+        }
         loop {
             let ask = GetOperationRequest { tenant_id: TENANT.to_owned(), tracking_id: id.clone() };
             let operation = cqs.get_operation(ask).await?.into_inner();
