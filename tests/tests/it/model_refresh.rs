@@ -127,7 +127,7 @@ async fn same_id_again(topology: &Topology, shelf: &Shelf) {
     let mut other = request.clone();
     other["model_id"] = "beta".into();
     let problem = operator.post(MODEL_REFRESH, &other).await.problem(409);
-    assert_eq!(problem.code, "ALREADY_EXISTS");
+    assert_eq!((problem.code.as_str(), problem.field.as_str()), ("ALREADY_EXISTS", "model_id"));
     let mut other = request;
     other["reason"] = "something else".into();
     let problem = operator.post(MODEL_REFRESH, &other).await.problem(409);
