@@ -27,7 +27,7 @@ const TENANT: &str = "acme";
 /// three undisturbed refreshes take on this machine, so that most kills hit work whatever its speed.
 const LATEST_MS: (u64, u64) = (100, 5_000);
 
-/// How long what all rounds left to do may take: rows whose lease was cut off are handled one by one.
+/// How long what all rounds left to do may take: a row that two starts meet in a lease is handled alone.
 const DRAIN_LIMIT: Duration = Duration::from_mins(10);
 /// Latest moment of a kill after a start, in milliseconds: about how long it takes to answer.
 const LATEST_IN_START_MS: u64 = 600;
