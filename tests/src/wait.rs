@@ -51,7 +51,7 @@ where
     }
 }
 
-/// Lets a span pass, for the one test in which a moment in time is what is tested: a process killed at random.
+/// Lets a span pass, only where a moment in time is what is tested: a process killed at random.
 pub async fn moment(span: Duration) {
     tokio::time::sleep(span).await;
 }
