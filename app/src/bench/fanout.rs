@@ -19,7 +19,7 @@ use super::{
     null::NullService,
     operation::{finish, wait},
     platform::Bench,
-    progress,
+    progress, rendering,
     shop::{Shop, esl, esl_type, store_records},
     split,
     watch::{self, Spent, Watch},
@@ -65,7 +65,9 @@ pub async fn run(common: &Common, size: Size) -> anyhow::Result<Report> {
     report.set("stores", size.stores);
     report.set("labels", size.all());
 
-    load(&bench, size, &mut report).await?;
+    let shop = Shop::of_demo()?;
+    report.set("render_labels_per_s_per_core", rendering::studio(&shop).await?);
+    load(&bench, size, &shop, &mut report).await?;
     let mut service = NullService::configure(&bench, ServiceName::StudioRenderer, (&[], SHAPES)).await?;
     let mut cqs = bench.cqs_as(ServiceName::StudioRenderer)?;
     latencies(&bench, &mut service, &mut report).await?;
@@ -84,10 +86,9 @@ pub async fn run(common: &Common, size: Size) -> anyhow::Result<Report> {
 }
 
 /// Before the queue exists, so that no link is announced.
-async fn load(bench: &Bench, size: Size, report: &mut Report) -> anyhow::Result<()> {
+async fn load(bench: &Bench, size: Size, shop: &Shop, report: &mut Report) -> anyhow::Result<()> {
     progress(format!("writing the links of {} stores with {} labels each", size.stores, size.labels));
     let spent = Spent::start();
-    let shop = Shop::of_demo()?;
     let mut loader = Loader::new(bench)?;
     for design in [SMALL, WIDE, LARGE] {
         let urn = format!("t/{TENANT}/designs/{design}");
@@ -97,7 +98,7 @@ async fn load(bench: &Bench, size: Size, report: &mut Report) -> anyhow::Result<
         esl_type(&mut loader).await?;
         for index in 0..size.stores {
             let store = store(index);
-            store_records(&mut loader, (&store, &[]), &shop).await?;
+            store_records(&mut loader, (&store, &[]), shop).await?;
             for label in 0..size.labels {
                 esl(&mut loader, (&store, &label_id("E", (index, label))), label).await?;
             }

@@ -1,8 +1,8 @@
 //! `reshelf bench`: how fast the platform is on the machine it runs on, and where that ends.
 //!
 //! In reading order: [`fanout`], [`model`] and [`backlog`] are the measurements; `platform` is the process they run on,
-//! `load` and `shop` write the records they need, `null` works a queue without rendering, `operation` waits, `latency`, `split` and `urgent` are parts
-//! of a measurement, `watch` samples what the process needs, `figures` are the numbers.
+//! `load` and `shop` write the records they need, `null` works a queue without rendering, `operation` waits, `latency`,
+//! `rendering`, `split` and `urgent` are parts of a measurement, `watch` samples what the process needs, `figures` are the numbers.
 //!
 //! Invariants
 //! - What is measured is what runs: the servers, clients, credentials and database of `dev`. Only the null renderer
@@ -22,6 +22,7 @@ mod load;
 mod null;
 mod operation;
 mod platform;
+mod rendering;
 mod shop;
 mod split;
 mod urgent;

@@ -1,14 +1,12 @@
 //! `model`: ECC models refreshed by their trigger, rendered, merged, exported to nowhere.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use domain::{AliasName, DtoType, ParentShape, ServiceName, Timestamp};
 use futures::FutureExt as _;
-use picture::{Palette, Rotation};
 use proto::{
     EccTriggersClient, ecc_image_render::v1::TriggerModelRefreshRequest, records::v1::EccLink, timestamp_to_wire,
 };
-use render::{EccInput, EccModel, Panel};
 use tokio_util::sync::CancellationToken;
 use worker::Worker;
 
@@ -20,7 +18,7 @@ use super::{
     null::NullService,
     operation::{finish, wait},
     platform::Bench,
-    progress,
+    progress, rendering,
     shop::{ITEMS, Shop, esl, esl_type, store_records},
     urgent::Probe,
     watch::{self, Spent, Watch},
@@ -40,8 +38,6 @@ const PROBE_STORE: u32 = 9_999;
 const IDLE_CHANGES: usize = 100;
 /// How far ahead a refresh's SLA lies that the gateway computes, in milliseconds.
 const ALLOWANCE_MS: i64 = 4 * 3_600_000;
-/// What is rendered to measure rendering alone.
-const RENDERED_FOR: Duration = Duration::from_secs(3);
 
 /// What to measure.
 #[derive(Debug, Clone, Copy)]
@@ -76,7 +72,7 @@ pub async fn run(common: &Common, size: Size) -> anyhow::Result<Report> {
     report.set("stores", size.stores());
     report.set("labels", size.labels_of_each() * size.stores());
     let items = Shop::of_demo()?;
-    report.set("render_labels_per_s_per_core", render_rate(&items).await?);
+    report.set("render_labels_per_s_per_core", rendering::ecc(&items).await?);
     load(&bench, size, &items, &mut report).await?;
     latencies(&bench, &mut report).await?;
     match size.renderer {
@@ -88,30 +84,6 @@ pub async fn run(common: &Common, size: Size) -> anyhow::Result<Report> {
     report.set("load_average", rounded(watch::load_average()));
     bench.close().await?;
     Ok(report)
-}
-
-/// Labels rendered, packed and digested a second by one thread, at 296 × 128, white, black and red.
-async fn render_rate(items: &Shop) -> anyhow::Result<f64> {
-    let model = EccModel::parse(&items.layout)?;
-    let items = items.items.clone();
-    tokio::task::spawn_blocking(move || {
-        let panel = Panel { width: 296, height: 128, palette: Palette::Bwr, rotation: Rotation::Deg0 };
-        let parameters = std::collections::BTreeMap::new();
-        let (started, mut rendered) = (Instant::now(), 0);
-        while started.elapsed() < RENDERED_FOR {
-            for item in &items {
-                let input = EccInput { panel, item: &item.values, parameters: &parameters };
-                if let Ok(picture) = render::render(&model, &input) {
-                    std::hint::black_box(picture.pack_with_digest()?);
-                }
-                rendered += 1;
-            }
-        }
-        let rate = per_second(rendered, started.elapsed());
-        progress(format!("rendering alone: {rate} labels/s on one thread"));
-        Ok(rate)
-    })
-    .await?
 }
 
 async fn load(bench: &Bench, size: Size, items: &Shop, report: &mut Report) -> anyhow::Result<()> {

@@ -3,7 +3,7 @@
 use anyhow::Context as _;
 use domain::DtoType;
 use prost::Message as _;
-use proto::records::v1::{AccessPoint, EslType, Palette, StoreEsl, StoreItemValues};
+use proto::records::v1::{AccessPoint, Design, EslType, Palette, StoreEsl, StoreItemValues};
 
 use super::{TENANT, load::Loader};
 use crate::demo;
@@ -33,6 +33,12 @@ impl Shop {
         let model = demo::model_version_1()?.payload;
         let layout = proto::records::v1::EccModel::decode(model.clone())?.layout;
         Ok(Self { items, model: model.to_vec(), design, layout })
+    }
+
+    /// The design's document and its mappings.
+    pub(super) fn design_parts(&self) -> anyhow::Result<(String, String)> {
+        let Design { svg, mappings, .. } = Design::decode(self.design.as_slice())?;
+        Ok((svg, mappings))
     }
 
     pub(super) fn item(&self, index: u32) -> anyhow::Result<&StoreItemValues> {
