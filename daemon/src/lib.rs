@@ -1,4 +1,5 @@
-//! What every daemon does: service identity, channels, serving gRPC, configuration, telemetry, shutdown, real time.
+//! What every daemon does: service identity, channels, serving gRPC, calls to the outside, configuration, telemetry,
+//! shutdown, real time.
 //!
 //! Invariants
 //! - A gRPC handler learns who calls only from [`identity::Caller`], which the layer puts there after verifying a
@@ -10,6 +11,7 @@
 pub mod channel;
 pub mod config;
 pub mod identity;
+pub mod outbound;
 pub mod serve;
 pub mod shutdown;
 pub mod telemetry;
