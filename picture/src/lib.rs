@@ -9,11 +9,13 @@
 mod digest;
 mod pack;
 mod palette;
+mod panels;
 mod picture;
 mod png;
 
 pub use crate::digest::{Digest, DigestError};
 pub use crate::pack::{PACKED_BYTES_MAX, PackError, UnpackError};
 pub use crate::palette::{Ink, Palette, Rotation, UnknownPalette};
+pub use crate::panels::{Compression, Encoding, PANELS, Panel, PanelInks};
 pub use crate::picture::{PIXELS_MAX, Picture, PictureError, SIDE_MAX};
 pub use crate::png::PngError;
