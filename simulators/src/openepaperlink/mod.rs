@@ -1,0 +1,208 @@
+//! An access point of the OpenEPaperLink protocol with its tags.
+//!
+//! Reading order: `settings` (what one is made of, and what can go wrong), `station` (what it does over time), `tag`,
+//! `sprite` (JPEG to inks), `buffer` (inks to bytes and back), `http` (its routes), `multipart`, `websocket`.
+
+mod buffer;
+mod events;
+mod http;
+mod json;
+mod mac;
+mod multipart;
+mod settings;
+mod sprite;
+mod station;
+mod tag;
+mod websocket;
+
+pub use self::mac::{Mac, MacError};
+pub use self::settings::{
+    AccessPointSettings, Control, StatusBehaviour, StatusFault, TagSettings, Traffic, TransferFault,
+};
+pub use self::tag::Shown;
+
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use domain::Clock;
+use picture::Picture;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    task::JoinHandle,
+};
+
+use self::station::Station;
+
+/// A running access point. It stops when this is dropped.
+pub struct AccessPoint {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+    server: JoinHandle<()>,
+}
+
+/// What the routes share.
+pub(crate) struct Shared {
+    clock: Arc<dyn Clock>,
+    station: Mutex<Station>,
+    offline: AtomicBool,
+    answer_delay_us: AtomicU64,
+    at_once: AtomicUsize,
+    most_at_once: AtomicUsize,
+    busy_us: AtomicU64,
+}
+
+impl std::fmt::Debug for AccessPoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AccessPoint").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl AccessPoint {
+    /// Listens and serves.
+    pub async fn start(settings: AccessPointSettings) -> io::Result<Self> {
+        let tcp = TcpListener::bind(settings.listen).await?;
+        let address = tcp.local_addr()?;
+        let clock = Arc::clone(&settings.clock);
+        let shared = Arc::new(Shared {
+            station: Mutex::new(Station::new(settings)),
+            clock,
+            offline: AtomicBool::new(false),
+            answer_delay_us: AtomicU64::new(0),
+            at_once: AtomicUsize::new(0),
+            most_at_once: AtomicUsize::new(0),
+            busy_us: AtomicU64::new(0),
+        });
+        let door = Door { tcp, shared: Arc::clone(&shared) };
+        let router = http::router(Arc::clone(&shared));
+        let server = tokio::spawn(async move {
+            if let Err(error) = axum::serve(door, router).await {
+                tracing::warn!(%error, "a simulated access point ended");
+            }
+        });
+        Ok(Self { shared, address, server })
+    }
+
+    /// Where it listens.
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What the tag's panel shows now; nothing before its first picture, or when the bytes it got make none.
+    pub fn screen(&self, tag: Mac) -> Option<Picture> {
+        self.shared.station().tag(tag).and_then(|tag| tag.screen().cloned())
+    }
+
+    /// Everything the tag's panel was refreshed with, oldest first; the newest 1,024.
+    pub fn shown(&self, tag: Mac) -> Vec<Shown> {
+        self.shared.station().tag(tag).map(|tag| tag.shown().to_vec()).unwrap_or_default()
+    }
+
+    /// Its tags.
+    pub fn tags(&self) -> Vec<Mac> {
+        self.shared.station().macs()
+    }
+
+    /// What it complained of, oldest first; the newest 1,024.
+    pub fn errors(&self) -> Vec<String> {
+        self.shared.station().errors()
+    }
+
+    /// What was asked of it.
+    pub fn traffic(&self) -> Traffic {
+        let counted = self.shared.station().traffic();
+        Traffic {
+            most_at_once: self.shared.most_at_once.load(Ordering::SeqCst),
+            busy: Duration::from_micros(self.shared.busy_us.load(Ordering::SeqCst)),
+            ..counted
+        }
+    }
+
+    /// Makes something happen to it, now.
+    pub fn control(&self, control: Control) {
+        match control {
+            Control::Offline(offline) => {
+                drop(self.shared.station());
+                self.shared.offline.store(offline, Ordering::SeqCst);
+            }
+            Control::AnswerDelay(delay) => {
+                let us = u64::try_from(delay.as_micros()).unwrap_or(u64::MAX);
+                self.shared.answer_delay_us.store(us, Ordering::SeqCst);
+            }
+            other => self.shared.station().control(other),
+        }
+    }
+}
+
+impl Drop for AccessPoint {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+impl Shared {
+    /// The station as it is now: whatever was due has happened.
+    pub(crate) fn station(&self) -> MutexGuard<'_, Station> {
+        let mut station = self.station.lock().unwrap_or_else(PoisonError::into_inner);
+        station.advance(self.clock.now());
+        station
+    }
+
+    pub(crate) fn answer_delay(&self) -> Duration {
+        Duration::from_micros(self.answer_delay_us.load(Ordering::SeqCst))
+    }
+
+    /// Counts a request from now until the guard goes.
+    pub(crate) fn serving(&self) -> Serving<'_> {
+        let now = self.at_once.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most_at_once.fetch_max(now, Ordering::SeqCst);
+        Serving { shared: self, since: std::time::Instant::now() }
+    }
+}
+
+pub(crate) struct Serving<'a> {
+    shared: &'a Shared,
+    since: std::time::Instant,
+}
+
+impl Drop for Serving<'_> {
+    fn drop(&mut self) {
+        self.shared.at_once.fetch_sub(1, Ordering::SeqCst);
+        let us = u64::try_from(self.since.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.shared.busy_us.fetch_add(us, Ordering::SeqCst);
+    }
+}
+
+/// Takes connections, and drops them at once while the access point is offline or without power.
+struct Door {
+    tcp: TcpListener,
+    shared: Arc<Shared>,
+}
+
+impl axum::serve::Listener for Door {
+    type Io = TcpStream;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (TcpStream, SocketAddr) {
+        loop {
+            match self.tcp.accept().await {
+                Ok(connection) if !self.shared.offline.load(Ordering::SeqCst) && self.shared.station().has_power() => {
+                    return connection;
+                }
+                Ok(_) => {}
+                // Out of file handles, most likely: others must run to give some back.
+                Err(_) => tokio::task::yield_now().await,
+            }
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.tcp.local_addr()
+    }
+}
