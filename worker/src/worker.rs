@@ -21,6 +21,10 @@ pub struct ExporterSettings {
     /// Counts pictures and throws them away instead of writing files; for benchmarks only.
     #[serde(default)]
     pub discard: bool,
+    /// When an access point was reset, announces the pictures of its unconfirmed labels again, so that they are looked
+    /// after at once instead of at their next look. Off unless said.
+    #[serde(default)]
+    pub announce_after_reset: bool,
 }
 
 /// What a worker is made of.

@@ -89,7 +89,7 @@ impl Bench {
             services,
             platform: self.platform.transport(),
             credentials: self.credentials.clone(),
-            exporter: ExporterSettings { folder: self.dir.labels(), discard: true },
+            exporter: ExporterSettings { folder: self.dir.labels(), discard: true, ..ExporterSettings::default() },
             engine: RenderEngine::default(),
             pipelines: self.common.pipelines.clone(),
             clock: Arc::clone(&self.clock),

@@ -26,6 +26,12 @@ const NAME_MAX_BYTES: usize = 200;
 const DRIVER_MAX_BYTES: usize = 64;
 /// Bytes of an access point's address: a URL, with room.
 const ADDRESS_MAX_BYTES: usize = 500;
+/// Bytes by which a driver finds a picture again: a path or an id, with room.
+const RECEIPT_MAX_BYTES: usize = 200;
+/// Steps of a delivery that a status keeps: one whole delivery with its losses at the ends.
+const TRANSITIONS_MAX: usize = 8;
+/// Bytes of a step's cause: a sentence, so that millions of statuses stay small.
+const TRANSITION_CAUSE_MAX_BYTES: usize = 300;
 /// Bytes of a hardware address: the longest printed on labels has 17, with room.
 const HARDWARE_ADDRESS_MAX_BYTES: usize = 64;
 
@@ -129,7 +135,24 @@ fn status(record: &wire::StoreEslStatus) -> Checked {
         }
     }
     at_most("confirmed_hardware_address", &record.confirmed_hardware_address, HARDWARE_ADDRESS_MAX_BYTES)?;
-    at_most("last_error", &record.last_error, CAUSE_MAX_BYTES)
+    at_most("sent_hardware_address", &record.sent_hardware_address, HARDWARE_ADDRESS_MAX_BYTES)?;
+    if !record.sent_accesspoint_id.is_empty() {
+        id("sent_accesspoint_id", &record.sent_accesspoint_id)?;
+    }
+    at_most("sent_receipt", &record.sent_receipt, RECEIPT_MAX_BYTES)?;
+    at_most("last_error", &record.last_error, CAUSE_MAX_BYTES)?;
+    if record.transitions.len() > TRANSITIONS_MAX {
+        return Err(RecordFault::of("transitions", "must have at most 8 entries"));
+    }
+    for transition in &record.transitions {
+        let state = wire::DeliveryState::try_from(transition.state).ok();
+        known("transitions.state", state, &wire::DeliveryState::Unspecified)?;
+        at_most("transitions.cause", &transition.cause, TRANSITION_CAUSE_MAX_BYTES)?;
+        if wire::Evidence::try_from(transition.evidence).is_err() {
+            return Err(RecordFault::of("transitions.evidence", "is not a known value"));
+        }
+    }
+    Ok(())
 }
 
 fn required(field: &str, text: &str) -> Checked {

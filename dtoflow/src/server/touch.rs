@@ -17,7 +17,7 @@ type Result<T> = std::result::Result<T, Refusal>;
 impl DtoFlowServer {
     pub(super) async fn touch(&self, request: Request<wire::TouchDtoRequest>) -> Result<wire::TouchDtoResponse> {
         let caller = caller(&request)?;
-        // Only the registry says who may touch: the gateway, which checked the operator.
+        // Only the registry says who may touch: the gateway, which checked the operator, and the exporter after a reset.
         caller.require_rpc(TOUCH)?;
         let request = request.into_inner();
         let now = self.parts.clock.now();

@@ -161,7 +161,7 @@ async fn settle(
 
 fn report(reported: Reported, state: WriteState) -> Option<Outcome> {
     match (state, reported) {
-        (WriteState::InputChanged, _) => None,
+        (WriteState::InputChanged, _) | (_, Reported::Again) => None,
         (_, Reported::Always(outcome)) => Some(outcome),
         (WriteState::Written(_), Reported::AsWritten) => Some(Outcome::Done),
         (WriteState::Unchanged(_), Reported::AsWritten) => Some(Outcome::Unchanged),

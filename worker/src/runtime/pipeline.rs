@@ -8,7 +8,10 @@ use domain::{
     limits::{DEQUEUE_ITEMS_MAX, DEQUEUE_WAIT_MS_MAX, LEASE_MS_MAX, LEASE_MS_MIN},
 };
 use proto::notification_from_wire;
-use tokio::{sync::watch, time::Instant};
+use tokio::{
+    sync::{Semaphore, watch},
+    time::Instant,
+};
 
 use super::{
     CallError, Context, Label, Platform, Route, Service,
@@ -22,6 +25,8 @@ use super::{
 
 /// Shortest turn of the loop when nothing came: a platform that answers long-polls at once must not make it spin.
 const EMPTY_TURN_MIN: Duration = Duration::from_millis(50);
+/// A batch that is in hand for longer waits for something: work takes some tens of milliseconds.
+const WAITS_AFTER: Duration = Duration::from_millis(250);
 
 /// How a service's queue is worked.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
@@ -73,6 +78,8 @@ pub(crate) struct RuntimeParts {
 pub(crate) struct Runtime {
     parts: RuntimeParts,
     configured: watch::Sender<bool>,
+    /// One for each batch that works. A loop holds one while it asks and works, and gives it back when its batch waits.
+    working: Arc<Semaphore>,
 }
 
 /// Whether the loop goes on.
@@ -83,7 +90,8 @@ enum Turn {
 
 impl Runtime {
     pub(crate) fn new(parts: RuntimeParts) -> Arc<Self> {
-        Arc::new(Self { parts, configured: watch::Sender::new(false) })
+        let working = Arc::new(Semaphore::new(parts.settings.pipelines.max(1)));
+        Arc::new(Self { parts, configured: watch::Sender::new(false), working })
     }
 
     /// The service's name.
@@ -103,7 +111,8 @@ impl Runtime {
             if !runtime.configure().await {
                 return;
             }
-            for _ in 0..runtime.parts.settings.pipelines {
+            let loops = runtime.parts.settings.pipelines + runtime.parts.service.waiting_batches();
+            for _ in 0..loops {
                 let pipeline = Arc::clone(&runtime);
                 runtime.parts.shutdown.tasks.spawn(async move { pipeline.pipeline().await });
             }
@@ -174,8 +183,13 @@ impl Runtime {
 
     async fn turn(&self) -> Result<Turn, CallError> {
         let settings = &self.parts.settings;
+        let working = tokio::select! {
+            biased;
+            () = self.parts.shutdown.soft.cancelled() => return Ok(Turn::Worked),
+            permit = Arc::clone(&self.working).acquire_owned() => permit,
+        };
         let ask = Ask {
-            max_items: settings.batch_max,
+            max_items: self.parts.service.batch_max(settings.batch_max).clamp(1, DEQUEUE_ITEMS_MAX),
             wait_ms: settings.wait_ms,
             lease_ms: settings.lease_ms,
             worker_id: &self.parts.worker_id,
@@ -193,7 +207,7 @@ impl Runtime {
         let lost = tokio::select! {
             biased;
             () = heartbeat.lost() => true,
-            result = self.batch(&lease, notifications) => match result {
+            result = until_waiting(working, self.batch(&lease, notifications)) => match result {
                 Ok(()) => false,
                 Err(CallError::Stale) => true,
                 Err(error) => return Err(error),
@@ -236,7 +250,8 @@ impl Runtime {
                 Route::Unknown => outcomes.push((id, unknown(&notification))),
             }
         }
-        let splitter = Splitter { platform: &self.parts.platform, lease, ids: self.parts.ids.as_ref() };
+        let context = Context { platform: &self.parts.platform, lease, clock: self.parts.clock.as_ref() };
+        let splitter = Splitter { service, context, ids: self.parts.ids.as_ref() };
         let done = splitter.split_many(&splits).await?;
         for ((notification, _), split) in splits.iter().zip(done) {
             if let Split::Report(outcome) = split {
@@ -245,7 +260,6 @@ impl Runtime {
         }
         let labels = Label::group(labels);
         if !labels.is_empty() {
-            let context = Context { platform: &self.parts.platform, lease, clock: self.parts.clock.as_ref() };
             let handled = handle(service, context, self.parts.ids.as_ref(), &labels).await?;
             for (label, outcome) in labels.iter().zip(handled) {
                 outcomes.extend(label.notifications.iter().map(|id| (*id, outcome.clone())));
@@ -268,6 +282,16 @@ impl Runtime {
         }
         Ok(())
     }
+}
+
+/// Works on a batch; gives its permit back when the batch turns out to wait, so that another may work.
+async fn until_waiting<T>(working: impl Sized, batch: impl Future<Output = T>) -> T {
+    let mut batch = std::pin::pin!(batch);
+    if let Ok(done) = tokio::time::timeout(WAITS_AFTER, &mut batch).await {
+        return done;
+    }
+    drop(working);
+    batch.await
 }
 
 fn unknown(notification: &Notification) -> Outcome {

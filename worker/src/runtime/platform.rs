@@ -6,12 +6,12 @@ use domain::{ErrorCode, LeaseRef, Outcome, QueueName, Refusal};
 use proto::{
     CqsClient, DtoFlowClient, Transport,
     cqs::v1::{
-        CompleteRequest, CreateOrConfigureQueueRequest, DequeueRequest, DtoChangeNotification, ExtendLeaseRequest,
-        ReEnqueueRequest, ReEnqueueResponse, Subscription,
+        AppendAuditRequest, AuditEntry, CompleteRequest, CreateOrConfigureQueueRequest, DequeueRequest,
+        DtoChangeNotification, ExtendLeaseRequest, ReEnqueueRequest, ReEnqueueResponse, Subscription,
     },
     dtoflow::v1::{
         DeleteManyRequest, Dto, GetKey, GetManyRequest, ListByAliasRequest, ListByAliasResponse,
-        ListStoresByAliasRequest, ListStoresByAliasResponse, PutManyRequest, WriteResult,
+        ListStoresByAliasRequest, ListStoresByAliasResponse, PutManyRequest, TouchDtoRequest, WriteResult,
     },
     outcome_to_wire, shape_to_wire, split_item_to_wire, timestamp_to_wire,
 };
@@ -169,5 +169,14 @@ impl Platform {
 
     pub(crate) async fn delete_many(&self, request: DeleteManyRequest) -> Result<Vec<WriteResult>, CallError> {
         within(CALL_LIMIT, self.dtoflow.clone().delete_many(request)).await.map(|response| response.results)
+    }
+
+    /// Announces records again for one hop; how many there were.
+    pub(crate) async fn touch(&self, request: TouchDtoRequest) -> Result<i32, CallError> {
+        within(CALL_LIMIT, self.dtoflow.clone().touch_dto(request)).await.map(|response| response.touched)
+    }
+
+    pub(crate) async fn append_audit(&self, entry: AuditEntry) -> Result<(), CallError> {
+        within(CALL_LIMIT, self.cqs.clone().append_audit(AppendAuditRequest { entries: vec![entry] })).await.map(drop)
     }
 }

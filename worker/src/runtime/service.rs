@@ -1,6 +1,6 @@
 //! What a service says: its queue, where each notification leads, and what a label's output shall be.
 
-use domain::{AliasName, Clock, DtoType, LeaseRef, Outcome, ParentShape, ServiceName, SplitItem, Urn};
+use domain::{AliasName, Clock, DtoType, LeaseRef, Notification, Outcome, ParentShape, ServiceName, SplitItem, Urn};
 use futures::future::BoxFuture;
 
 use super::{CallError, Input, Label, LabelRef, Platform, RecordWrite};
@@ -19,6 +19,24 @@ pub(crate) trait Service: Send + Sync + 'static {
     }
     /// Where a notification leads. Pure, and blind to where it came from.
     fn route(&self, item: &SplitItem) -> Route;
+    /// Most notifications of the next batch; `configured` unless its work takes other than the usual time.
+    fn batch_max(&self, configured: i32) -> i32 {
+        configured
+    }
+    /// Batches that may wait in hand at once beyond those that work; 0 where batches only work. A batch waits when it has
+    /// been in hand for some time: for hardware, not for the platform.
+    fn waiting_batches(&self) -> usize {
+        0
+    }
+    /// What must be written before a page of children of `parent` is enqueued. Repeated when the split is.
+    fn before_children<'a>(
+        &'a self,
+        _context: Context<'a>,
+        _parent: &'a Notification,
+        _children: &'a [SplitItem],
+    ) -> BoxFuture<'a, Result<(), CallError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
     /// Forgets what it cached of a record. Saves memory; correctness never depends on it.
     fn forget<'a>(&'a self, _urn: &'a Urn) -> BoxFuture<'a, ()> {
         Box::pin(std::future::ready(()))
@@ -100,6 +118,8 @@ pub(crate) enum Reported {
     AsWritten,
     /// This outcome, whatever the write changed.
     Always(Outcome),
+    /// Nothing yet: with what was written the label is computed again at once.
+    Again,
 }
 
 impl Verdict {

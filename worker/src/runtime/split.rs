@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use domain::{
-    DtoType, IdSource, LeaseRef, Notification, Outcome, QueueName, SplitItem, StoreId, Target, Timestamp, Urn,
+    DtoType, IdSource, Notification, Outcome, QueueName, SplitItem, StoreId, Target, Timestamp, Urn,
     limits::SPLIT_CHILDREN_MAX,
 };
 
-use super::{AliasQuery, CallError, Expansion, Platform, backoff::persist};
+use super::{AliasQuery, CallError, Context, Expansion, Platform, Service, backoff::persist};
 
 /// `ReEnqueue` calls in flight of one batch: they share the platform's group commit.
 const CALLS_AT_ONCE: usize = 16;
@@ -34,8 +34,8 @@ pub(crate) enum Split {
 /// What splitting is done with.
 #[derive(Clone, Copy)]
 pub(crate) struct Splitter<'a> {
-    pub(crate) platform: &'a Platform,
-    pub(crate) lease: &'a LeaseRef,
+    pub(crate) service: &'a dyn Service,
+    pub(crate) context: Context<'a>,
     pub(crate) ids: &'a dyn IdSource,
 }
 
@@ -63,14 +63,14 @@ impl Splitter<'_> {
         self,
         splits: &[(Notification, Expansion)],
     ) -> Result<Vec<Result<Page, Outcome>>, CallError> {
-        match persist(self.ids, "a look-up", || pages(self.platform, splits)).await {
+        match persist(self.ids, "a look-up", || pages(self.context.platform, splits)).await {
             Ok(pages) => return Ok(pages.into_iter().map(Ok).collect()),
             Err(CallError::Stale) => return Err(CallError::Stale),
             Err(error) => tracing::error!(%error, "a look-up for all failed; looking up one by one"),
         }
         let mut pages = Vec::with_capacity(splits.len());
         for (notification, expansion) in splits {
-            let page = persist(self.ids, "a look-up", || alone(self.platform, notification, expansion)).await;
+            let page = persist(self.ids, "a look-up", || alone(self.context.platform, notification, expansion)).await;
             pages.push(reported(page)?);
         }
         Ok(pages)
@@ -86,12 +86,17 @@ impl Splitter<'_> {
             Ok(page) => page,
             Err(outcome) => return Ok(Split::Report(outcome)),
         };
-        let queue = &self.lease.queue;
+        let Context { platform, lease, .. } = self.context;
+        let queue = &lease.queue;
         if page.children.is_empty() && page.next_cursor.is_empty() && notification.cursor.is_empty() {
             log(queue, notification, expansion, (0, 0), "nothing found");
             return Ok(Split::Report(Outcome::Done));
         }
-        let call = || self.platform.re_enqueue(self.lease, notification.id, &page);
+        let before = || self.service.before_children(self.context, notification, &page.children);
+        if let Err(outcome) = reported(persist(self.ids, "what comes before a split", before).await)? {
+            return Ok(Split::Report(outcome));
+        }
+        let call = || platform.re_enqueue(lease, notification.id, &page);
         match reported(persist(self.ids, "a split", call).await)? {
             Err(outcome) => Ok(Split::Report(outcome)),
             Ok(response) => {

@@ -7,13 +7,13 @@ use std::sync::{
 
 use domain::ServiceName;
 use futures::{FutureExt as _, future::BoxFuture};
-use proto::records::v1::{DeliveryState, Evidence};
+use proto::records::v1::DeliveryState;
 use tokio::sync::Notify;
 
 use super::world::{LEASE_MS, Running, World, eventually};
 use crate::services::hardware_exporter::{
     HardwareExporter,
-    drivers::{Delivered, Driver, Shipment, folder::FolderDriver},
+    drivers::{Delivered, Driver, Manner, Shipment, folder::FolderDriver},
 };
 
 /// When the first shipment gets stuck.
@@ -45,13 +45,13 @@ impl Driver for StuckDriver {
     fn name(&self) -> &'static str {
         self.inner.name()
     }
-    fn evidence(&self) -> Evidence {
-        self.inner.evidence()
+    fn manner(&self) -> Manner {
+        self.inner.manner()
     }
-    fn send_many(&self, shipment: Shipment) -> BoxFuture<'_, Vec<Delivered>> {
+    fn send(&self, shipment: Shipment) -> BoxFuture<'_, Vec<Delivered>> {
         async move {
             self.wait(Stuck::BeforeWriting).await;
-            let delivered = self.inner.send_many(shipment).await;
+            let delivered = self.inner.send(shipment).await;
             self.wait(Stuck::AfterWriting).await;
             delivered
         }

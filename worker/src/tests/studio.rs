@@ -300,7 +300,9 @@ async fn split(platform: &Platform, service: &dyn Service, leased: &Leased) {
         panic!("{notification:?} is not split")
     };
     let ids = domain::SeededIds::new(3);
-    let splitter = Splitter { platform, lease: &leased.lease, ids: &ids };
+    let clock = domain::ManualClock::at(domain::Timestamp::default());
+    let context = Context { platform, lease: &leased.lease, clock: &clock };
+    let splitter = Splitter { service, context, ids: &ids };
     splitter.split_many(&[(notification, expansion)]).await.unwrap();
 }
 

@@ -100,7 +100,7 @@ impl World {
     }
 
     pub(super) fn exporter(&self) -> ExporterSettings {
-        ExporterSettings { folder: self.dir.path().to_owned(), discard: false }
+        ExporterSettings { folder: self.dir.path().to_owned(), ..ExporterSettings::default() }
     }
 
     fn parts(&self) -> WorkerParts {

@@ -2,49 +2,94 @@
 //!
 //! One rule: send unless the label's present hardware address last confirmed this digest (`plan`).
 //!
+//! Reading order: `plan` (what a label needs), `status` (the steps of a delivery), `carry` (which labels hang where),
+//! `visit` and `send` (one batch at one access point), `lanes`, `breaker`, `patience`, `next_look` (when), `withdraw` (what
+//! comes before a re-export), `reset` (what follows a reset), `drivers`.
+//!
 //! Invariants
-//! - A status says confirmed only for what a driver confirmed, and only while the picture, the label and the status it
-//!   was decided on are still those (input versions).
-//! - Before a picture replaces a confirmed one, the status says what is on its way. So after a crash between sending
-//!   and reporting, a return to the old picture is sent too, instead of being taken for confirmed.
-//! - Shown pictures never go backwards: one worker holds a store at a time, and drivers refuse what comes under an older
-//!   lease generation than the store has seen.
+//! - A status says confirmed only for what a driver proved, and only while the picture, the label and the status it was
+//!   decided on are still those (input versions). A row is done only then; until then it is deferred, so that no
+//!   operation claims success early.
+//! - Before a picture goes out that a later worker must know of, the status says so, under the lease. So after a crash
+//!   between sending and reporting nothing is taken for confirmed that is not.
+//! - Shown pictures never go backwards: one worker holds a store at a time. Where the target cannot refuse a late worker
+//!   itself, a picture goes out only after its announcement was written under a live lease, its call is dropped at a
+//!   deadline that the announcement names, and no other picture is sent to that label before that.
+//! - Access points do not wait for each other: each has its lane, and a batch waits for none of them for long.
+//! - An access point that does not answer costs its labels no attempt. When it is back, each gets its newest picture: what
+//!   is sent is read when it is sent.
+//!
+//! Deliberately not here: rendering and merging; retries of what failed (CQS).
 
+mod breaker;
+mod carry;
 pub(crate) mod drivers;
+mod lanes;
+mod next_look;
+mod patience;
 mod plan;
+mod reset;
 mod send;
+mod status;
+mod visit;
+mod withdraw;
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
-use domain::{DtoType, Outcome, ParentShape, ServiceName, SplitItem, Target};
+use domain::{AliasName, Collection, DtoType, Notification, Outcome, ParentShape, ServiceName, SplitItem, Target, Urn};
 use futures::{FutureExt as _, future::BoxFuture};
 use proto::records::v1::StoreEslStatus;
+use tokio::time::Instant;
 
 use crate::{
     ExporterSettings,
-    runtime::{CallError, Context, Input, Label, LabelRef, Reads, RecordWrite, Reported, Route, Service, Verdict},
+    runtime::{
+        AliasQuery, CallError, Context, Expansion, Input, Label, LabelRef, Reads, RecordWrite, Reported, Route,
+        Service, Verdict,
+    },
 };
 
-use drivers::{Driver, folder::FolderDriver};
+use drivers::Driver;
+use lanes::Lanes;
 use plan::{Decision, State};
+use reset::AfterReset;
 
-const SUBSCRIPTIONS: &[DtoType] = &[DtoType::EslImage, DtoType::StoreEsl];
-/// It splits nothing: no trigger is its own.
-const SHAPES: &[ParentShape] = &[];
+const SUBSCRIPTIONS: &[DtoType] = &[DtoType::EslImage, DtoType::StoreEsl, DtoType::AccessPoint];
+/// The parents of re-exports: a store, an access point, a label.
+const SHAPES: &[ParentShape] = &[
+    ParentShape { dto_type: DtoType::EslImage, alias: Some(AliasName::ByStore) },
+    ParentShape { dto_type: DtoType::StoreEsl, alias: Some(AliasName::ByAccessPoint) },
+    ParentShape { dto_type: DtoType::EslImage, alias: Some(AliasName::ByStoreEsl) },
+];
+/// Batches of one store at its access points, at once in one process: they wait, they do not work.
+const BATCHES_MAX: usize = 64;
+/// Time per label, in microseconds, from which on a batch is made larger: then reading and reporting between two batches
+/// must not let access points stand idle.
+const SLOW_LABEL_US: u64 = 3_000;
+/// A batch's growth then: some two seconds of four access points that take 20 ms a picture.
+const SLOW_GROWTH: i32 = 4;
 
 /// The service.
 pub(crate) struct HardwareExporter {
     drivers: Vec<Arc<dyn Driver>>,
+    lanes: Lanes,
+    after_reset: AfterReset,
+    /// Time per label of the last batch that carried some, in microseconds.
+    label_us: AtomicU64,
 }
 
 impl HardwareExporter {
     pub(crate) fn new(settings: &ExporterSettings) -> Self {
-        Self::with_drivers(vec![Arc::new(FolderDriver::new(settings))])
+        let after_reset = if settings.announce_after_reset { AfterReset::Announce } else { AfterReset::Wait };
+        Self { after_reset, ..Self::with_drivers(drivers::all(settings)) }
     }
 
-    /// With other drivers; for tests.
+    /// With these drivers.
     pub(crate) fn with_drivers(drivers: Vec<Arc<dyn Driver>>) -> Self {
-        Self { drivers }
+        Self { drivers, lanes: Lanes::default(), after_reset: AfterReset::Wait, label_us: AtomicU64::new(0) }
     }
 
     async fn verdicts(&self, context: Context<'_>, labels: &[Label]) -> Result<Vec<Verdict>, CallError> {
@@ -56,9 +101,10 @@ impl HardwareExporter {
         }
         let read = reads.fetch(context.platform).await?;
         let mut verdicts = Vec::with_capacity(labels.len());
-        let mut sends = Vec::new();
+        let mut carries = Vec::new();
+        let now = context.clock.now();
         for (index, label) in labels.iter().enumerate() {
-            verdicts.push(match State::of(&label.name, &read).map(State::decide) {
+            verdicts.push(match State::of(&label.name, &read).map(|state| state.decide(now)) {
                 Err(cause) => Verdict::failed(cause),
                 Ok(Decision::Forget(inputs)) => Verdict::delete(label, DtoType::StoreEslStatus, inputs),
                 Ok(Decision::Confirmed) => Verdict::Settled(Outcome::Unchanged),
@@ -67,16 +113,21 @@ impl HardwareExporter {
                     say(label, &status, inputs, Outcome::Failed { cause })
                 }
                 Ok(Decision::Say(status, inputs)) => Verdict::put(label, DtoType::StoreEslStatus, &status, inputs),
-                Ok(Decision::Send(send)) => {
-                    sends.push((index, *send));
+                Ok(Decision::Carry(carry)) => {
+                    carries.push((index, *carry));
                     Verdict::Again
                 }
             });
         }
-        for (index, verdict) in send::send_all(&self.drivers, context, labels, sends).await? {
+        let (begun, carried) = (Instant::now(), carries.len());
+        for (index, verdict) in carry::carry_all(self, context, labels, carries).await? {
             if let Some(slot) = verdicts.get_mut(index) {
                 *slot = verdict;
             }
+        }
+        if carried > 0 {
+            let took = begun.elapsed().as_micros() / carried as u128;
+            self.label_us.store(u64::try_from(took).unwrap_or(u64::MAX), Ordering::Relaxed);
         }
         Ok(verdicts)
     }
@@ -99,13 +150,53 @@ impl Service for HardwareExporter {
         true
     }
 
+    fn batch_max(&self, configured: i32) -> i32 {
+        let slow = self.label_us.load(Ordering::Relaxed) >= SLOW_LABEL_US;
+        if slow { configured.saturating_mul(SLOW_GROWTH) } else { configured }
+    }
+
+    fn waiting_batches(&self) -> usize {
+        BATCHES_MAX
+    }
+
     fn route(&self, item: &SplitItem) -> Route {
+        let records = |dto_type, alias, parent: &Urn| {
+            Route::Split(Expansion::Records(AliasQuery { dto_type, alias, parent: parent.clone() }))
+        };
         match (&item.target, item.dto_type, item.alias) {
             (Target::Record(urn), DtoType::EslImage | DtoType::StoreEsl, None) => {
                 LabelRef::of(urn).map_or(Route::Unknown, Route::Label)
             }
+            // A written access point: what could not be sent through it may be now. Nothing is withdrawn.
+            (Target::Record(urn), DtoType::AccessPoint, None) => {
+                records(DtoType::StoreEsl, AliasName::ByAccessPoint, urn)
+            }
+            (Target::Parent(urn @ Urn::Store(..)), DtoType::EslImage, Some(alias @ AliasName::ByStore))
+            | (
+                Target::Parent(urn @ Urn::StoreRecord(_, _, Collection::Esls, _)),
+                DtoType::EslImage,
+                Some(alias @ AliasName::ByStoreEsl),
+            )
+            | (
+                Target::Parent(urn @ Urn::StoreRecord(_, _, Collection::AccessPoints, _)),
+                DtoType::StoreEsl,
+                Some(alias @ AliasName::ByAccessPoint),
+            ) => records(item.dto_type, alias, urn),
             _ => Route::Unknown,
         }
+    }
+
+    fn before_children<'a>(
+        &'a self,
+        context: Context<'a>,
+        parent: &'a Notification,
+        children: &'a [SplitItem],
+    ) -> BoxFuture<'a, Result<(), CallError>> {
+        async move {
+            // An access point that was written is no parent.
+            if parent.item.target.is_parent() { withdraw::withdraw(context, parent, children).await } else { Ok(()) }
+        }
+        .boxed()
     }
 
     fn compute<'a>(

@@ -1,10 +1,15 @@
 //! The export rule. Pure.
 
-use domain::{DtoType, RecordId, Urn};
-use proto::records::v1::{DeliveryState, EslImage, Evidence, ImageSource, StoreEsl, StoreEslStatus};
+use domain::{DtoType, RecordId, Timestamp, Urn};
+use picture::Digest;
+use proto::records::v1::{DeliveryState, EslImage, ImageSource, StoreEsl, StoreEslStatus};
 
-use super::drivers::Delivered;
-use crate::runtime::{Found, Input, LabelRef, Records, cause};
+use super::{
+    drivers::Pending,
+    lanes::Sending,
+    status::{self, Outgoing, Step},
+};
+use crate::runtime::{Found, Input, LabelRef, Records};
 
 /// What is known of a label.
 pub(super) struct State {
@@ -23,22 +28,22 @@ pub(super) enum Decision {
     Confirmed,
     /// Nothing is sent, but the status must say this.
     Say(StoreEslStatus, Vec<Input>),
-    /// Send the picture.
-    Send(Box<Send>),
+    /// The picture goes to the label's access point, or is looked after there.
+    Carry(Box<Carry>),
     /// It cannot be sent: the status says why, and so does the outcome.
     Broken(StoreEslStatus, Vec<Input>),
 }
 
-/// A picture to send.
-#[derive(Debug, PartialEq)]
-pub(super) struct Send {
+/// A picture that is not confirmed.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Carry {
+    pub(super) label: LabelRef,
     /// Type of the source image, which has the label's id.
     pub(super) source: DtoType,
-    pub(super) digest: Vec<u8>,
+    pub(super) outgoing: Outgoing,
     pub(super) access_point: Urn,
-    pub(super) hardware_address: String,
     /// The status before.
-    before: StoreEslStatus,
+    pub(super) before: StoreEslStatus,
     /// Picture, label and status, with their versions; the status last.
     pub(super) inputs: Vec<Input>,
 }
@@ -55,38 +60,44 @@ impl State {
     }
 
     /// The one rule, and what surrounds it.
-    pub(super) fn decide(self) -> Decision {
+    pub(super) fn decide(self, now: Timestamp) -> Decision {
         let Self { label, image, esl, status } = self;
         let inputs = vec![image.input, esl.input, status.input];
         let Some(esl) = esl.record else { return Decision::Forget(inputs) };
         let before = status.record.unwrap_or_default();
         let Some(image) = image.record else {
             // What it shows and what may still be on its way stays as it is.
-            return said(DeliveryState::Unassigned, before, inputs);
+            let step = Step::of(DeliveryState::Unassigned, now, "no picture is meant for the label");
+            return Decision::Say(status::said(before, step), inputs);
         };
         if is_confirmed(&before, &image, &esl) {
-            return if before.state() == DeliveryState::Confirmed {
-                Decision::Confirmed
-            } else {
-                said(DeliveryState::Confirmed, before, inputs)
-            };
+            if before.state() == DeliveryState::Confirmed {
+                return Decision::Confirmed;
+            }
+            let (cause, evidence) = ("the label shows it already", before.evidence());
+            let step = Step { state: DeliveryState::Confirmed, at: now, cause, evidence };
+            return Decision::Say(status::said(before, step), inputs);
         }
         let source = match image.source() {
             ImageSource::Studio => DtoType::StudioEslImage,
             ImageSource::Ecc | ImageSource::Unspecified => DtoType::EccEslImage,
         };
         match esl.accesspoint_id.parse::<RecordId>() {
-            Ok(id) => Decision::Send(Box::new(Send {
+            Ok(id) => Decision::Carry(Box::new(Carry {
                 source,
-                digest: image.digest.to_vec(),
                 access_point: label.neighbour(DtoType::AccessPoint, &id),
-                hardware_address: esl.hardware_address,
+                outgoing: Outgoing {
+                    digest: image.digest.to_vec(),
+                    hardware_address: esl.hardware_address,
+                    access_point: id,
+                },
+                label,
                 before,
                 inputs,
             })),
             Err(wrong) => {
                 let error = format!("the label's access point {:?} {wrong}", esl.accesspoint_id);
-                Decision::Broken(failed(&before, error), inputs)
+                Decision::Broken(status::failed(before, &error, now), inputs)
             }
         }
     }
@@ -101,70 +112,57 @@ fn is_confirmed(status: &StoreEslStatus, image: &EslImage, esl: &StoreEsl) -> bo
         && status.sent_digest.is_empty()
 }
 
-fn said(state: DeliveryState, before: StoreEslStatus, inputs: Vec<Input>) -> Decision {
-    Decision::Say(StoreEslStatus { state: state.into(), attempts: 0, last_error: String::new(), ..before }, inputs)
-}
+impl Carry {
+    /// Whether this very picture may be on its way to this very hardware, so that looking comes before sending.
+    pub(super) fn is_underway(&self) -> bool {
+        let over = matches!(
+            self.before.state(),
+            DeliveryState::Lost | DeliveryState::Failed | DeliveryState::Superseded | DeliveryState::Confirmed
+        );
+        !over
+            && !self.before.sent_digest.is_empty()
+            && self.before.sent_digest == self.outgoing.digest
+            && self.before.sent_hardware_address == self.outgoing.hardware_address
+            && self.before.sent_accesspoint_id == self.outgoing.access_point.as_str()
+    }
 
-impl Send {
-    /// The status while the picture is on its way.
-    pub(super) fn sent(&self) -> StoreEslStatus {
-        let again = self.before.sent_digest == self.digest;
-        StoreEslStatus {
-            state: DeliveryState::Sent.into(),
-            sent_digest: self.digest.clone().into(),
-            attempts: if again { self.before.attempts.saturating_add(1) } else { 1 },
-            ..self.before.clone()
+    /// What was sent last, wherever.
+    pub(super) fn sending(&self) -> Sending {
+        Sending {
+            label: self.label.clone(),
+            digest: self.before.sent_digest.to_vec(),
+            at: status::sent_at(&self.before).unwrap_or_default(),
         }
     }
 
-    /// Whether the status must say "sent" before the picture goes out: only then could a later reader take an older
-    /// picture for confirmed.
-    pub(super) fn must_be_announced(&self) -> bool {
-        !self.before.confirmed_digest.is_empty() && self.before.sent_digest != self.digest
+    /// What was sent before through the label's present access point and may still be on its way there.
+    pub(super) fn pending(&self) -> Option<Pending> {
+        let digest = <[u8; 32]>::try_from(self.before.sent_digest.as_ref()).ok()?;
+        (self.before.sent_accesspoint_id == self.outgoing.access_point.as_str()).then(|| Pending {
+            label: self.label.clone(),
+            hardware_address: self.before.sent_hardware_address.clone(),
+            digest: Digest::from_bytes(digest),
+            receipt: self.before.sent_receipt.clone(),
+            state: self.before.state(),
+            sent_at: status::sent_at(&self.before).unwrap_or_default(),
+        })
     }
 
-    /// The status after the driver answered.
-    pub(super) fn answered(&self, delivered: &Delivered, evidence: Evidence) -> StoreEslStatus {
-        let sent = self.sent();
-        let error = |text: &String| cause(text.clone());
-        match delivered {
-            Delivered::Confirmed => StoreEslStatus {
-                state: DeliveryState::Confirmed.into(),
-                confirmed_digest: self.digest.clone().into(),
-                confirmed_hardware_address: self.hardware_address.clone(),
-                sent_digest: Vec::new().into(),
-                attempts: 0,
-                last_error: String::new(),
-                evidence: evidence.into(),
-            },
-            Delivered::Underway(state) => StoreEslStatus { state: (*state).into(), ..sent },
-            Delivered::Retryable { cause } | Delivered::Superseded { cause } => {
-                StoreEslStatus { last_error: error(cause), ..sent }
-            }
-            Delivered::Permanent { cause } => {
-                StoreEslStatus { state: DeliveryState::Failed.into(), last_error: error(cause), ..sent }
-            }
-            Delivered::Unreachable { cause } => {
-                StoreEslStatus { state: DeliveryState::Unreachable.into(), last_error: error(cause), ..sent }
-            }
-        }
+    /// Whether the status must say "sent" before the picture goes out although the target keeps late workers out: only
+    /// where a later reader could take an older picture for confirmed.
+    pub(super) fn replaces_a_confirmed_one(&self) -> bool {
+        !self.before.confirmed_digest.is_empty() && self.before.sent_digest != self.outgoing.digest
     }
-
-    /// The status when nothing could be handed to a driver: what is confirmed stays so.
-    pub(super) fn not_sent(&self, cause: &str) -> StoreEslStatus {
-        failed(&self.before, cause.to_owned())
-    }
-}
-
-fn failed(before: &StoreEslStatus, error: String) -> StoreEslStatus {
-    StoreEslStatus { state: DeliveryState::Failed.into(), last_error: cause(error), ..before.clone() }
 }
 
 #[cfg(test)]
 mod tests {
     use prost::Message as _;
+    use proto::records::v1::Evidence;
 
     use super::*;
+
+    const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 
     fn decide(image: Option<u8>, esl: Option<&str>, status: Option<&StoreEslStatus>) -> Decision {
         let label = LabelRef::of(&"t/T/s/S/esls/E".parse().unwrap()).unwrap();
@@ -183,57 +181,72 @@ mod tests {
                 status.map(|record| (1, record.encode_to_vec())),
             ),
         ]);
-        State::of(&label, &read).unwrap().decide()
+        State::of(&label, &read).unwrap().decide(NOW)
     }
 
     fn confirmed(byte: u8, address: &str) -> StoreEslStatus {
-        StoreEslStatus {
-            state: DeliveryState::Confirmed.into(),
-            confirmed_digest: vec![byte; 32].into(),
-            confirmed_hardware_address: address.into(),
-            evidence: Evidence::Written.into(),
-            ..Default::default()
+        let sent = StoreEslStatus {
+            sent_digest: vec![byte; 32].into(),
+            sent_hardware_address: address.into(),
+            ..StoreEslStatus::default()
+        };
+        status::confirmed(sent, Evidence::Written, "written", NOW)
+    }
+
+    fn carry(image: u8, status: Option<&StoreEslStatus>) -> Carry {
+        match decide(Some(image), Some("H"), status) {
+            Decision::Carry(carry) => *carry,
+            other => panic!("{other:?}"),
         }
     }
 
-    fn send(image: u8, status: Option<&StoreEslStatus>) -> Send {
-        match decide(Some(image), Some("H"), status) {
-            Decision::Send(send) => *send,
-            other => panic!("{other:?}"),
-        }
+    fn sent(carry: &Carry) -> StoreEslStatus {
+        status::announced(&carry.before, &carry.outgoing, NOW, None)
     }
 
     #[test]
     fn sends_unless_this_hardware_last_confirmed_this_digest() {
         let status = confirmed(7, "H");
         assert_eq!(decide(Some(7), Some("H"), Some(&status)), Decision::Confirmed);
-        assert!(matches!(decide(Some(8), Some("H"), Some(&status)), Decision::Send(_)));
-        assert!(matches!(decide(Some(7), Some("other"), Some(&status)), Decision::Send(_)));
-        assert!(matches!(decide(Some(7), Some("H"), None), Decision::Send(_)));
-        let withdrawn = StoreEslStatus { confirmed_digest: Vec::new().into(), ..status };
-        assert!(matches!(decide(Some(7), Some("H"), Some(&withdrawn)), Decision::Send(_)));
+        assert!(matches!(decide(Some(8), Some("H"), Some(&status)), Decision::Carry(_)));
+        assert!(matches!(decide(Some(7), Some("other"), Some(&status)), Decision::Carry(_)));
+        assert!(matches!(decide(Some(7), Some("H"), None), Decision::Carry(_)));
+        let withdrawn = status::withdrawn(status, "reset", NOW);
+        assert!(matches!(decide(Some(7), Some("H"), Some(&withdrawn)), Decision::Carry(_)));
     }
 
     #[test]
     fn a_return_to_the_confirmed_picture_is_sent_while_another_may_have_arrived() {
-        let to_8 = send(8, Some(&confirmed(7, "H")));
-        assert!(to_8.must_be_announced());
-        let on_its_way = to_8.sent();
-        let back = send(7, Some(&on_its_way));
-        assert!(back.must_be_announced());
-        let arrived = back.answered(&Delivered::Confirmed, Evidence::Written);
-        assert_eq!(arrived, confirmed(7, "H"));
+        let to_8 = carry(8, Some(&confirmed(7, "H")));
+        assert!(to_8.replaces_a_confirmed_one());
+        let back = carry(7, Some(&sent(&to_8)));
+        assert!(back.replaces_a_confirmed_one() && !back.is_underway());
+        let arrived = status::confirmed(sent(&back), Evidence::Written, "written", NOW);
         assert_eq!(decide(Some(7), Some("H"), Some(&arrived)), Decision::Confirmed);
     }
 
     #[test]
     fn a_first_picture_needs_no_announcement_and_attempts_count_per_picture() {
-        let first = send(1, None);
-        assert!(!first.must_be_announced());
-        let once = first.answered(&Delivered::Retryable { cause: "full".into() }, Evidence::Written);
+        let first = carry(1, None);
+        assert!(!first.replaces_a_confirmed_one());
+        let once = status::retried(sent(&first), "full", NOW);
         assert_eq!((once.attempts, once.last_error.as_str()), (1, "full"));
-        assert_eq!(send(1, Some(&once)).sent().attempts, 2);
-        assert_eq!(send(2, Some(&once)).sent().attempts, 1);
+        assert_eq!(sent(&carry(1, Some(&once))).attempts, 2);
+        assert_eq!(sent(&carry(2, Some(&once))).attempts, 1);
+    }
+
+    #[test]
+    fn a_picture_is_looked_after_only_where_it_was_sent_and_while_it_may_be_there() {
+        let on_its_way = sent(&carry(1, None));
+        assert!(carry(1, Some(&on_its_way)).is_underway());
+        assert!(!carry(2, Some(&on_its_way)).is_underway());
+        assert_eq!(carry(2, Some(&on_its_way)).pending().map(|one| one.digest), Some(Digest::from_bytes([1; 32])));
+        let lost = status::lost(on_its_way.clone(), "gone", NOW);
+        assert!(!carry(1, Some(&lost)).is_underway());
+        let away = status::unreachable(on_its_way.clone(), "refused", NOW);
+        assert!(carry(1, Some(&away)).is_underway());
+        let elsewhere = StoreEslStatus { sent_accesspoint_id: "B".into(), ..on_its_way };
+        assert!(!carry(1, Some(&elsewhere)).is_underway() && carry(1, Some(&elsewhere)).pending().is_none());
     }
 
     #[test]
@@ -242,7 +255,7 @@ mod tests {
         assert_eq!(status.state(), DeliveryState::Unassigned);
         assert_eq!(status.confirmed_digest, vec![7; 32]);
         let Decision::Say(again, _) = decide(Some(7), Some("H"), Some(&status)) else { panic!("not sent again") };
-        assert_eq!(again, confirmed(7, "H"));
+        assert_eq!((again.state(), again.evidence()), (DeliveryState::Confirmed, Evidence::Written));
     }
 
     #[test]

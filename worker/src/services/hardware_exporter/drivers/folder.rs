@@ -20,6 +20,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use domain::RecordId;
@@ -27,13 +28,17 @@ use futures::{FutureExt as _, future::BoxFuture};
 use proto::records::v1::Evidence;
 use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
 
-use super::{Delivered, Delivery, Driver, Shipment};
+use super::{Delivered, Delivery, Driver, Fence, Manner, Shipment};
 use crate::{ExporterSettings, runtime::contained};
 
 /// Holds a store folder's generation and is its lock. No label's file has this name: those end in `.png`.
 const GENERATION_FILE: &str = ".generation";
 /// Files written and synced at once: syncs of one file system share journal commits, and few threads reach that.
 const WRITERS: usize = 8;
+/// Files of one call: as many as a batch of the exporter has labels at most.
+const PER_CALL: usize = 2_000;
+/// Longest wait for one call: a disk that takes longer is broken.
+const CALL_LIMIT: Duration = Duration::from_secs(60);
 
 /// The driver.
 pub(crate) struct FolderDriver {
@@ -63,11 +68,19 @@ impl Driver for FolderDriver {
         "folder"
     }
 
-    fn evidence(&self) -> Evidence {
-        Evidence::Written
+    fn manner(&self) -> Manner {
+        Manner {
+            // Files of one call share the sync of their folder.
+            per_call: PER_CALL,
+            at_once: 1,
+            pause: Duration::ZERO,
+            call_limit: CALL_LIMIT,
+            looks: None,
+            fence: Fence::Target,
+        }
     }
 
-    fn send_many(&self, shipment: Shipment) -> BoxFuture<'_, Vec<Delivered>> {
+    fn send(&self, shipment: Shipment) -> BoxFuture<'_, Vec<Delivered>> {
         let count = shipment.deliveries.len();
         let folder = Arc::clone(&self.folder);
         async move {
@@ -89,7 +102,7 @@ impl Folder {
         if self.discard {
             let sent = self.discarded.fetch_add(pngs.len() as u64, Ordering::Relaxed) + pngs.len() as u64;
             tracing::info!(sent, "pictures counted and discarded");
-            return vec![Delivered::Confirmed; pngs.len()];
+            return vec![confirmed("counted and thrown away"); pngs.len()];
         }
         let mut stores: BTreeMap<_, Vec<usize>> = BTreeMap::new();
         for (index, delivery) in shipment.deliveries.iter().enumerate() {
@@ -111,6 +124,10 @@ impl Folder {
         }
         answers
     }
+}
+
+fn confirmed(proof: &str) -> Delivered {
+    Delivered::Confirmed { evidence: Evidence::Written, proof: proof.to_owned() }
 }
 
 fn encode(delivery: &Delivery) -> Encoded {
@@ -151,7 +168,7 @@ fn write_store(dir: &Path, generation: i64, files: &[(&RecordId, &Encoded)]) -> 
     });
     if let Err(error) = sync_dir(dir) {
         let failed = io(error);
-        for answer in answers.iter_mut().filter(|answer| **answer == Delivered::Confirmed) {
+        for answer in answers.iter_mut().filter(|answer| matches!(answer, Delivered::Confirmed { .. })) {
             *answer = failed.clone();
         }
     }
@@ -164,7 +181,7 @@ fn write_files(dir: &Path, files: &[(&RecordId, &Encoded)]) -> Vec<Delivered> {
         .map(|(label, png)| match png {
             Err(cause) => Delivered::Permanent { cause: cause.clone() },
             Ok(png) => match write_file(dir, label, png) {
-                Ok(()) => Delivered::Confirmed,
+                Ok(()) => confirmed("written and synced"),
                 Err(error) => Delivered::Retryable { cause: format!("{label}.png: {error}") },
             },
         })
@@ -214,10 +231,10 @@ mod tests {
     use picture::{Palette, Picture};
 
     use super::*;
-    use crate::runtime::LabelRef;
+    use crate::{runtime::LabelRef, services::hardware_exporter::drivers::Place};
 
     fn driver(base: &Path) -> FolderDriver {
-        FolderDriver::new(&ExporterSettings { folder: base.to_owned(), discard: false })
+        FolderDriver::new(&ExporterSettings { folder: base.to_owned(), ..ExporterSettings::default() })
     }
 
     fn delivery(label: &str, ink: u8) -> Delivery {
@@ -225,22 +242,27 @@ mod tests {
         Delivery {
             label: LabelRef::of(&format!("t/T/s/S/esls/{label}").parse().unwrap()).unwrap(),
             hardware_address: String::new(),
-            access_point_address: String::new(),
             digest: picture.digest(),
             picture,
+            replaces: None,
         }
     }
 
+    fn written() -> Delivered {
+        confirmed("written and synced")
+    }
+
     async fn send(driver: &FolderDriver, generation: i64, ink: u8, labels: usize) -> Vec<Delivered> {
+        let place = Place { access_point: "t/T/s/S/accesspoints/A".parse().unwrap(), address: String::new() };
         let deliveries = (0..labels).map(|label| delivery(&format!("E{label}"), ink)).collect();
-        driver.send_many(Shipment { generation, deliveries }).await
+        driver.send(Shipment { place, generation, deliveries }).await
     }
 
     #[tokio::test]
     async fn writes_one_whole_png_a_label_and_nothing_beside() {
         let base = tempfile::tempdir().unwrap();
         let driver = driver(base.path());
-        assert_eq!(send(&driver, 1, 1, 20).await, vec![Delivered::Confirmed; 20]);
+        assert_eq!(send(&driver, 1, 1, 20).await, vec![written(); 20]);
         let dir = base.path().join("T/S");
         assert_eq!(fs::read(dir.join("E7.png")).unwrap(), delivery("E7", 1).picture.to_png().unwrap());
         let mut names: Vec<String> =
@@ -254,12 +276,12 @@ mod tests {
     async fn a_worker_that_lost_the_store_writes_nothing() {
         let base = tempfile::tempdir().unwrap();
         let driver = driver(base.path());
-        assert_eq!(send(&driver, 5, 1, 1).await, [Delivered::Confirmed]);
+        assert_eq!(send(&driver, 5, 1, 1).await, [written()]);
         let newest = fs::read(base.path().join("T/S/E0.png")).unwrap();
         let late = send(&driver, 4, 0, 1).await;
         assert!(matches!(late.as_slice(), [Delivered::Superseded { .. }]), "{late:?}");
         assert_eq!(fs::read(base.path().join("T/S/E0.png")).unwrap(), newest);
-        assert_eq!(send(&driver, 5, 0, 1).await, [Delivered::Confirmed]);
+        assert_eq!(send(&driver, 5, 0, 1).await, [written()]);
     }
 
     #[tokio::test]
@@ -268,7 +290,7 @@ mod tests {
         let dir = base.path().join("T/S");
         fs::create_dir_all(&dir).unwrap();
         fs::write(dir.join("E0.png.tmp"), vec![0; 1 << 20]).unwrap();
-        assert_eq!(send(&driver(base.path()), 1, 1, 1).await, [Delivered::Confirmed]);
+        assert_eq!(send(&driver(base.path()), 1, 1, 1).await, [written()]);
         assert_eq!(fs::read(dir.join("E0.png")).unwrap(), delivery("E0", 1).picture.to_png().unwrap());
         assert!(!dir.join("E0.png.tmp").exists());
     }
@@ -287,7 +309,10 @@ mod tests {
         fs::create_dir_all(base.path().join("T/S/E1.png")).unwrap();
         let answers = send(&driver(base.path()), 1, 1, 3).await;
         assert!(
-            matches!(answers.as_slice(), [Delivered::Confirmed, Delivered::Retryable { .. }, Delivered::Confirmed]),
+            matches!(
+                answers.as_slice(),
+                [Delivered::Confirmed { .. }, Delivered::Retryable { .. }, Delivered::Confirmed { .. }]
+            ),
             "{answers:?}"
         );
     }

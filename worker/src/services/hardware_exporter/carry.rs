@@ -1,0 +1,99 @@
+//! From decisions to access points: which labels hang where, one visit each, all at once.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use domain::{DtoType, Outcome, Urn};
+use futures::future::try_join_all;
+use proto::records::v1::AccessPoint;
+
+use super::{
+    HardwareExporter,
+    drivers::{Driver, Place},
+    patience::Patience,
+    plan::Carry,
+    reset, say, status,
+    visit::{Errand, Verdicts, Visit},
+};
+use crate::runtime::{CallError, Context, Label, Reads, Records, Verdict};
+
+/// What one access point has to do.
+struct Tour {
+    driver: Arc<dyn Driver>,
+    place: Place,
+    errands: Vec<Errand>,
+}
+
+/// Carries everything; a verdict for every index of `carries`.
+pub(super) async fn carry_all(
+    exporter: &HardwareExporter,
+    context: Context<'_>,
+    labels: &[Label],
+    carries: Vec<(usize, Carry)>,
+) -> Result<Verdicts, CallError> {
+    if carries.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut reads = Reads::default();
+    for (_, carry) in &carries {
+        reads.want(DtoType::AccessPoint, carry.access_point.clone());
+    }
+    let read = reads.fetch(context.platform).await?;
+    let mut verdicts = Vec::with_capacity(carries.len());
+    let mut tours: BTreeMap<Urn, Tour> = BTreeMap::new();
+    for (index, mut carry) in carries {
+        match access(&exporter.drivers, &read, &mut carry) {
+            Ok((driver, place)) => tours
+                .entry(carry.access_point.clone())
+                .or_insert_with(|| Tour { driver, place, errands: Vec::new() })
+                .errands
+                .push(Errand { index, carry }),
+            Err(cause) => verdicts.extend(not_carried(context, labels, Errand { index, carry }, cause)),
+        }
+    }
+    let patience = Patience::begin();
+    let visits = tours.into_values().map(|tour| visit(exporter, (context, labels), tour, &patience));
+    verdicts.extend(try_join_all(visits).await?.into_iter().flatten());
+    Ok(verdicts)
+}
+
+async fn visit(
+    exporter: &HardwareExporter,
+    (context, labels): (Context<'_>, &[Label]),
+    Tour { driver, place, errands }: Tour,
+    patience: &Patience,
+) -> Result<Verdicts, CallError> {
+    let manner = driver.manner();
+    let lane = exporter.lanes.of(&place.access_point, &manner);
+    let visit = Visit { context, labels, lane, driver, manner, place, patience };
+    let verdicts = visit.run(errands).await;
+    patience.one_is_done();
+    if let Some(found) = visit.lane.take_reset() {
+        reset::announce(context, &visit.place.access_point, found, exporter.after_reset).await;
+    }
+    verdicts
+}
+
+/// The driver of the label's access point and the place there. The access point becomes an input.
+fn access(drivers: &[Arc<dyn Driver>], read: &Records, carry: &mut Carry) -> Result<(Arc<dyn Driver>, Place), String> {
+    let found = read.record::<AccessPoint>(&carry.access_point)?;
+    carry.inputs.insert(0, found.input);
+    let Some(access_point) = found.record else {
+        return Err(format!("access point {} does not exist", carry.access_point));
+    };
+    let driver = drivers.iter().find(|driver| driver.name() == access_point.driver).ok_or_else(|| {
+        format!("access point {} has the unknown driver {:?}", carry.access_point, access_point.driver)
+    })?;
+    Ok((Arc::clone(driver), Place { access_point: carry.access_point.clone(), address: access_point.address }))
+}
+
+/// The label cannot be handed to a driver: what is confirmed stays so.
+pub(super) fn not_carried(
+    context: Context<'_>,
+    labels: &[Label],
+    errand: Errand,
+    cause: String,
+) -> Option<(usize, Verdict)> {
+    let label = labels.get(errand.index)?;
+    let status = status::failed(errand.carry.before, &cause, context.clock.now());
+    Some((errand.index, say(label, &status, errand.carry.inputs, Outcome::Failed { cause })))
+}

@@ -1,0 +1,286 @@
+//! One lane per access point: its calls one after the other at its pace, its circuit breaker, what answered too late.
+//!
+//! Invariants
+//! - A lane never has more calls out than its driver's manner allows, whoever asks: a call holds its permit until it is
+//!   over, also when nobody waits for it any more.
+//! - Lanes know nothing of each other: a slow access point holds nothing but its own.
+//! - A call is dropped at its deadline, looked at before anything else, so that a process that was suspended does not
+//!   send what was meant for the time before.
+//!
+//! Deliberately not here: what is sent and in which order (`visit`).
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use domain::{Timestamp, Urn};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, oneshot},
+    time::Instant,
+};
+
+use super::{
+    breaker::{Breaker, Gate, Shut},
+    drivers::{Delivered, Manner, Probe},
+};
+use crate::runtime::LabelRef;
+
+/// Lanes kept although nothing happens in them: more than one worker has access points to serve.
+const IDLE_MAX: usize = 4_096;
+/// Late answers kept: what the calls of a lane carry at once. More are only left where labels vanished meanwhile.
+const LATE_MAX: usize = 4_096;
+/// How far the moment an access point says it started may move without a reset, in milliseconds: clocks drift, calls take
+/// their time, and none starts twice in half a minute.
+const BOOT_TOLERANCE_MS: i64 = 30_000;
+/// Weight of the newest call in a lane's mean, one in this many.
+const MEAN_WEIGHT: u32 = 4;
+
+/// All lanes of this process.
+#[derive(Default)]
+pub(super) struct Lanes(Mutex<HashMap<Urn, Arc<Lane>>>);
+
+/// The lane of one access point.
+pub(super) struct Lane {
+    calls: Arc<Semaphore>,
+    salt: u64,
+    facts: Mutex<Facts>,
+}
+
+/// What is remembered of an access point between visits. Losing it (a restart) costs looks and waits, never truth.
+#[derive(Default)]
+struct Facts {
+    breaker: Breaker,
+    /// No call starts before.
+    free_at: Option<Instant>,
+    /// Mean time of a picture, pause included.
+    mean: Option<Duration>,
+    /// Answers that came when nobody waited any more.
+    late: BTreeMap<LabelRef, Late>,
+    /// Since when the access point is up, as it said last.
+    up_since: Option<Timestamp>,
+    /// It was reset, and nobody has acted on that yet.
+    reset: Option<Reset>,
+}
+
+/// An access point was reset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Reset {
+    /// Since when it was up before.
+    pub(super) before: Timestamp,
+    /// Since when it is up now.
+    pub(super) since: Timestamp,
+    /// When that was seen.
+    pub(super) seen: Timestamp,
+}
+
+/// An answer that came late.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Late {
+    /// To what.
+    sending: Sending,
+    answer: Delivered,
+}
+
+/// One sending of one picture to one label: what an answer is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Sending {
+    pub(super) label: LabelRef,
+    pub(super) digest: Vec<u8>,
+    /// When it was sent, as the status says: the same picture may be sent again.
+    pub(super) at: Timestamp,
+}
+
+/// What became of a call.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Called {
+    /// An answer for each delivery.
+    Answered(Vec<Delivered>),
+    /// It goes on without us; its answers will lie in the lane.
+    GoesOn,
+    /// There was no time left to begin it.
+    NotBegun,
+}
+
+/// The times of a call.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CallTimes {
+    /// It is not begun after this.
+    pub(super) begin_by: Instant,
+    /// Nobody waits for it after this.
+    pub(super) wait_until: Instant,
+    /// It is dropped then.
+    pub(super) deadline: Instant,
+    /// The lane rests that long after it.
+    pub(super) pause: Duration,
+}
+
+impl Lanes {
+    /// The lane of an access point.
+    pub(super) fn of(&self, access_point: &Urn, manner: &Manner) -> Arc<Lane> {
+        let mut lanes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lanes.len() >= IDLE_MAX && !lanes.contains_key(access_point) {
+            // In use elsewhere, away, or with an answer that nobody took: kept.
+            lanes.retain(|_, lane| Arc::strong_count(lane) > 1 || !lane.is_idle());
+        }
+        let lane = lanes.entry(access_point.clone()).or_insert_with(|| {
+            let mut hasher = DefaultHasher::new();
+            access_point.hash(&mut hasher);
+            Arc::new(Lane {
+                calls: Arc::new(Semaphore::new(manner.at_once.max(1))),
+                salt: hasher.finish(),
+                facts: Mutex::default(),
+            })
+        });
+        Arc::clone(lane)
+    }
+}
+
+impl Lane {
+    fn facts(&self) -> MutexGuard<'_, Facts> {
+        self.facts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_idle(&self) -> bool {
+        let facts = self.facts();
+        facts.breaker.is_free() && facts.late.is_empty()
+    }
+
+    pub(super) fn gate(&self, now: Timestamp) -> Gate {
+        self.facts().breaker.gate(now)
+    }
+
+    /// The access point did not answer.
+    pub(super) fn failed(&self, now: Timestamp, cause: &str) -> Shut {
+        self.facts().breaker.failed(now, cause, self.salt)
+    }
+
+    /// The access point answered.
+    pub(super) fn answered(&self) {
+        self.facts().breaker.answered();
+    }
+
+    /// A number that differs between access points, so that they are not looked after all at once.
+    pub(super) fn salt(&self) -> u64 {
+        self.salt
+    }
+
+    /// Takes the answer that came late for this sending.
+    pub(super) fn take_late(&self, sending: &Sending) -> Option<Delivered> {
+        // What is about another sending is of no use to anybody any more.
+        self.facts().late.remove(&sending.label).filter(|late| late.sending == *sending).map(|late| late.answer)
+    }
+
+    /// Notes what a probe found, asked at `now`.
+    pub(super) fn probed(&self, probe: &Probe, now: Timestamp) {
+        let mut facts = self.facts();
+        match probe {
+            Probe::Away { cause } => drop(facts.breaker.failed(now, cause, self.salt)),
+            Probe::Up { uptime } => {
+                facts.breaker.answered();
+                let Some(uptime) = uptime else { return };
+                let since = now.plus_ms(-i64::try_from(uptime.as_millis()).unwrap_or(i64::MAX));
+                let before = facts.up_since.replace(since);
+                if let Some(before) = before.filter(|before| since.ms_since(*before) > BOOT_TOLERANCE_MS) {
+                    facts.reset = Some(Reset { before, since, seen: now });
+                }
+            }
+        }
+    }
+
+    /// Takes the reset that a probe found.
+    pub(super) fn take_reset(&self) -> Option<Reset> {
+        self.facts().reset.take()
+    }
+
+    /// How long a picture takes here, pause included; the pause alone while nothing is known.
+    pub(super) fn mean(&self, manner: &Manner) -> Duration {
+        self.facts().mean.unwrap_or(manner.pause)
+    }
+
+    /// Takes a permit at the lane's pace; none when that comes after `by`.
+    pub(super) async fn permit(&self, by: Instant) -> Option<OwnedSemaphorePermit> {
+        let permit = tokio::time::timeout_at(by, Arc::clone(&self.calls).acquire_owned()).await.ok()?.ok()?;
+        let free_at = self.facts().free_at;
+        if let Some(free_at) = free_at {
+            if free_at > by {
+                return None;
+            }
+            tokio::time::sleep_until(free_at).await;
+        }
+        Some(permit)
+    }
+
+    /// Makes a call about these pictures at the lane's pace: `call` answers for each of them.
+    pub(super) async fn call(
+        self: &Arc<Self>,
+        about: Vec<Sending>,
+        times: CallTimes,
+        call: impl Future<Output = Vec<Delivered>> + Send + 'static,
+    ) -> Called {
+        let Some(permit) = self.permit(times.begin_by).await else { return Called::NotBegun };
+        let count = about.len();
+        let (told, mut answer) = oneshot::channel();
+        let lane = Arc::clone(self);
+        // On its own, so that it is neither cut short nor overlapped when nobody waits for it any more.
+        tokio::spawn(async move {
+            let begun = Instant::now();
+            let answers = tokio::select! {
+                biased;
+                () = tokio::time::sleep_until(times.deadline) => unanswered(count),
+                answers = call => fitting(answers, count),
+            };
+            lane.rest(begun, count, times.pause);
+            drop(permit);
+            if let Err(answers) = told.send(answers) {
+                lane.keep_late(about, answers);
+            }
+        });
+        tokio::select! {
+            answers = &mut answer => Called::Answered(answers.unwrap_or_else(|_| ended(count))),
+            () = tokio::time::sleep_until(times.wait_until) => {
+                answer.close();
+                answer.try_recv().map_or(Called::GoesOn, Called::Answered)
+            }
+        }
+    }
+
+    /// Notes how long a call of `count` pictures took and when the next may start.
+    fn rest(&self, begun: Instant, count: usize, pause: Duration) {
+        let now = Instant::now();
+        let took = (now - begun + pause) / u32::try_from(count.max(1)).unwrap_or(u32::MAX);
+        let mut facts = self.facts();
+        facts.free_at = Some(now + pause);
+        facts.mean = Some(facts.mean.map_or(took, |mean| (mean * (MEAN_WEIGHT - 1) + took) / MEAN_WEIGHT));
+    }
+
+    fn keep_late(&self, about: Vec<Sending>, answers: Vec<Delivered>) {
+        let mut facts = self.facts();
+        if facts.late.len() >= LATE_MAX {
+            facts.late.clear();
+        }
+        let late = about.into_iter().zip(answers);
+        facts.late.extend(late.map(|(sending, answer)| (sending.label.clone(), Late { sending, answer })));
+    }
+}
+
+fn ended(count: usize) -> Vec<Delivered> {
+    vec![Delivered::Retryable { cause: "the driver panicked".to_owned() }; count]
+}
+
+fn unanswered(count: usize) -> Vec<Delivered> {
+    vec![Delivered::Unreachable { cause: "the call was not answered in time".to_owned() }; count]
+}
+
+/// A driver that answers another number than it was asked for says nothing.
+fn fitting(answers: Vec<Delivered>, count: usize) -> Vec<Delivered> {
+    if answers.len() == count {
+        return answers;
+    }
+    vec![
+        Delivered::Retryable { cause: "the driver answered another number of deliveries than it got".to_owned() };
+        count
+    ]
+}

@@ -1,0 +1,232 @@
+//! One batch at one access point: look after what is on its way, then send what waits.
+//!
+//! Reading order: [`Visit::run`], [`Visit::look`], then `send`; [`Visit::settled`] turns every answer into a verdict.
+
+use std::sync::Arc;
+
+use domain::{DtoType, Outcome, Timestamp};
+use proto::records::v1::{DeliveryState, StoreEslStatus};
+use tokio::time::Instant;
+
+use super::{
+    breaker::{Gate, Shut},
+    drivers::{Delivered, Driver, Manner, Pending, Place, Probe, Survey},
+    lanes::{CallTimes, Called, Lane},
+    next_look::{after_losses, next_look},
+    patience::Patience,
+    plan::Carry,
+    say,
+    status::{self, Step},
+};
+use crate::runtime::{CallError, Context, Label, RecordWrite, Reported, Verdict};
+
+/// How long a label waits when its access point is in the midst of another call, in milliseconds.
+const BUSY_DEFER_MS: i64 = 1_000;
+/// How long a picture may be on its way before the label fails, in milliseconds: a week, longer than a store is closed.
+const UNCONFIRMED_MAX_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
+
+/// One access point in one batch.
+pub(super) struct Visit<'a> {
+    pub(super) context: Context<'a>,
+    pub(super) labels: &'a [Label],
+    pub(super) lane: Arc<Lane>,
+    pub(super) driver: Arc<dyn Driver>,
+    pub(super) manner: Manner,
+    pub(super) place: Place,
+    pub(super) patience: &'a Patience,
+}
+
+/// A picture to carry, and the label of the batch it is for.
+pub(super) struct Errand {
+    pub(super) index: usize,
+    pub(super) carry: Carry,
+}
+
+/// Verdicts by the index of their label.
+pub(super) type Verdicts = Vec<(usize, Verdict)>;
+
+impl Visit<'_> {
+    /// A verdict for every errand.
+    pub(super) async fn run(&self, errands: Vec<Errand>) -> Result<Verdicts, CallError> {
+        match self.lane.gate(self.now()) {
+            Gate::Free => {}
+            Gate::Shut(shut) => return Ok(self.parked(errands, &shut)),
+            Gate::Trial => match self.trial().await {
+                Gate::Free => {}
+                Gate::Shut(shut) => return Ok(self.parked(errands, &shut)),
+                Gate::Trial => return Ok(self.busy(errands)),
+            },
+        }
+        let looks = self.manner.looks.is_some();
+        let (underway, waiting): (Vec<Errand>, Vec<Errand>) =
+            errands.into_iter().partition(|errand| looks && errand.carry.is_underway());
+        let mut verdicts = self.look(underway).await;
+        if let Gate::Shut(shut) = self.lane.gate(self.now()) {
+            verdicts.extend(self.parked(waiting, &shut));
+        } else {
+            verdicts.extend(self.send(waiting).await?);
+        }
+        Ok(verdicts)
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.context.clock.now()
+    }
+
+    pub(super) fn label(&self, errand: &Errand) -> Option<&Label> {
+        self.labels.get(errand.index)
+    }
+
+    /// Times of a call that begins soon.
+    pub(super) fn times(&self) -> CallTimes {
+        let end = self.patience.end();
+        CallTimes {
+            begin_by: end,
+            wait_until: end,
+            deadline: Instant::now() + self.manner.call_limit,
+            pause: self.manner.pause,
+        }
+    }
+
+    /// Finds out whether an access point that went away is back. [`Gate::Trial`]: not known yet.
+    async fn trial(&self) -> Gate {
+        let (driver, lane, place, now) =
+            (Arc::clone(&self.driver), Arc::clone(&self.lane), self.place.clone(), self.now());
+        let probe = async move {
+            lane.probed(&driver.probe(&place).await, now);
+            Vec::new()
+        };
+        match self.lane.call(Vec::new(), self.times(), probe).await {
+            Called::Answered(_) => self.lane.gate(self.now()),
+            Called::GoesOn | Called::NotBegun => Gate::Trial,
+        }
+    }
+
+    /// Looks after everything that is on its way here, in one call.
+    async fn look(&self, errands: Vec<Errand>) -> Verdicts {
+        let mut verdicts = Vec::with_capacity(errands.len());
+        let (mut asked, mut pending): (Vec<Errand>, Vec<Pending>) = (Vec::new(), Vec::new());
+        for errand in errands {
+            if let Some(answer) = self.lane.take_late(&errand.carry.sending()) {
+                let before = errand.carry.before.clone();
+                verdicts.extend(self.settled(errand, before, answer));
+            } else if let Some(one) = errand.carry.pending() {
+                asked.push(errand);
+                pending.push(one);
+            } else {
+                // Underway means that something was sent here.
+                verdicts.extend(self.busy(vec![errand]));
+            }
+        }
+        if asked.is_empty() {
+            return verdicts;
+        }
+        let about = asked.iter().map(|errand| errand.carry.sending()).collect();
+        match self.lane.call(about, self.times(), self.survey(pending)).await {
+            Called::Answered(answers) => {
+                for (errand, answer) in asked.into_iter().zip(answers) {
+                    let before = errand.carry.before.clone();
+                    verdicts.extend(self.settled(errand, before, answer));
+                }
+            }
+            Called::GoesOn | Called::NotBegun => verdicts.extend(self.busy(asked)),
+        }
+        verdicts
+    }
+
+    /// A probe, then a look: what is on its way tells of a reset, too, but later.
+    fn survey(&self, pending: Vec<Pending>) -> impl Future<Output = Vec<Delivered>> + Send + 'static {
+        let (driver, lane, place, now) =
+            (Arc::clone(&self.driver), Arc::clone(&self.lane), self.place.clone(), self.now());
+        async move {
+            let probe = driver.probe(&place).await;
+            lane.probed(&probe, now);
+            match probe {
+                Probe::Away { cause } => vec![Delivered::Unreachable { cause }; pending.len()],
+                Probe::Up { .. } => driver.look(Survey { place, pending }).await,
+            }
+        }
+    }
+
+    /// The verdict after a driver's answer; `sent` is the status while the picture was on its way.
+    pub(super) fn settled(&self, errand: Errand, sent: StoreEslStatus, answer: Delivered) -> Option<(usize, Verdict)> {
+        let now = self.now();
+        let label = self.label(&errand)?;
+        if !matches!(answer, Delivered::Unreachable { .. }) {
+            self.lane.answered();
+        }
+        let (status, outcome) = match answer {
+            Delivered::Confirmed { evidence, proof } => (status::confirmed(sent, evidence, &proof, now), Outcome::Done),
+            Delivered::Underway { state, receipt, proof } => self.underway(sent, (state, &receipt, &proof), now),
+            Delivered::Retryable { cause } => (status::retried(sent, &cause, now), Outcome::Retry { cause }),
+            Delivered::Permanent { cause } => (status::failed(sent, &cause, now), Outcome::Failed { cause }),
+            Delivered::Unreachable { cause } => {
+                let Shut { until, cause } = self.lane.failed(now, &cause);
+                // It did not get there: no attempt, and nothing that could still run.
+                let attempts = errand.carry.before.attempts;
+                let sent = StoreEslStatus { attempts, sent_until: None, ..sent };
+                (status::unreachable(sent, &cause, now), Outcome::Defer { until, cause })
+            }
+            Delivered::Lost { cause } => {
+                let status = status::lost(sent, &cause, now);
+                match after_losses(status.losses, now) {
+                    Some(until) => (status, Outcome::Defer { until, cause }),
+                    None => {
+                        let write = RecordWrite::put(label, DtoType::StoreEslStatus, &status, errand.carry.inputs);
+                        return Some((errand.index, Verdict::Write(write, Reported::Again)));
+                    }
+                }
+            }
+            // A later worker holds the store: it knows better what the status is.
+            Delivered::Superseded { cause } => {
+                return Some((errand.index, Verdict::Settled(Outcome::Retry { cause })));
+            }
+        };
+        Some((errand.index, say(label, &status, errand.carry.inputs, outcome)))
+    }
+
+    fn underway(
+        &self,
+        sent: StoreEslStatus,
+        (state, receipt, proof): (DeliveryState, &str, &str),
+        now: Timestamp,
+    ) -> (StoreEslStatus, Outcome) {
+        let sent_at = status::sent_at(&sent).unwrap_or(now);
+        let status = status::underway(sent, receipt, Step::of(state, now, proof));
+        let Some(looks) = self.manner.looks else {
+            let cause = format!("the driver {} never looks what became of a picture", self.driver.name());
+            return (status::failed(status, &cause, now), Outcome::Failed { cause });
+        };
+        if now.ms_since(sent_at) > UNCONFIRMED_MAX_MS {
+            let cause = format!("not confirmed within {} days", UNCONFIRMED_MAX_MS / (24 * 60 * 60 * 1_000));
+            return (status::failed(status, &cause, now), Outcome::Failed { cause });
+        }
+        let until = next_look(looks, sent_at, now, self.lane.salt());
+        (status, Outcome::Defer { until, cause: format!("the picture is on its way: {proof}") })
+    }
+
+    /// Labels of an access point that is left alone: they wait, and no attempt is counted.
+    pub(super) fn parked(&self, errands: Vec<Errand>, shut: &Shut) -> Verdicts {
+        let now = self.now();
+        errands
+            .into_iter()
+            .filter_map(|errand| {
+                let label = self.label(&errand)?;
+                let outcome = Outcome::Defer { until: shut.until, cause: shut.cause.clone() };
+                let Errand { index, carry } = errand;
+                let status = status::unreachable(carry.before.clone(), &shut.cause, now);
+                if status == carry.before {
+                    return Some((index, Verdict::Settled(outcome)));
+                }
+                Some((index, say(label, &status, carry.inputs, outcome)))
+            })
+            .collect()
+    }
+
+    /// Labels whose access point is in the midst of another call.
+    fn busy(&self, errands: Vec<Errand>) -> Verdicts {
+        let until = self.now().plus_ms(BUSY_DEFER_MS);
+        let later = || Outcome::Defer { until, cause: "the access point has not answered another call yet".to_owned() };
+        errands.into_iter().map(|errand| (errand.index, Verdict::Settled(later()))).collect()
+    }
+}
