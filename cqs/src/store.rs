@@ -194,16 +194,18 @@ pub trait CqsStore: Send + Sync + 'static {
     fn end_all_leases(&self, now: Timestamp) -> Step<'_, Woken>;
 }
 
-/// Implements [`CqsStore`] for a twin that has `write` and `read`, each of which runs one closure over its unit.
+/// Implements [`CqsStore`] for a twin that has `write` and `read`, each of which runs one closure over its unit. What a step
+/// needs goes beside the closure, so that a twin whose units may have to run again can keep a copy. The unit says whose time
+/// counts ([`crate::unit::Clocked`]).
 macro_rules! steps_of {
     ($store:ty) => {
         impl $crate::store::CqsStore for $store {
             fn configure_queue(&self, ask: $crate::store::ConfigureAsk) -> $crate::store::Step<'_, bool> {
-                self.write(move |unit| Box::pin($crate::steps::queue::configure_queue(unit, ask)))
+                self.write(ask, |unit, ask| Box::pin($crate::steps::queue::configure_queue(unit, ask)))
             }
 
             fn backlogs(&self) -> $crate::store::Step<'_, Vec<$crate::model::Backlog>> {
-                self.read(move |unit| Box::pin($crate::steps::queue::backlogs(unit)))
+                self.read((), |unit, ()| Box::pin($crate::steps::queue::backlogs(unit)))
             }
 
             fn dequeue(
@@ -211,7 +213,15 @@ macro_rules! steps_of {
                 ask: $crate::store::DequeueAsk,
                 now: domain::Timestamp,
             ) -> $crate::store::Step<'_, $crate::store::Dequeued> {
-                self.write(move |unit| Box::pin(async move { $crate::steps::dequeue::dequeue(unit, &ask, now).await }))
+                self.write(ask, move |unit, ask| {
+                    Box::pin(async move {
+                        let at = $crate::unit::Clocked::time(unit, now);
+                        let mut found = $crate::steps::dequeue::dequeue(unit, &ask, at).await?;
+                        // Back into the time of the caller, who sleeps by it.
+                        found.look_again_at = found.look_again_at.map(|again| now.plus_ms(again.ms_since(at)));
+                        Ok(found)
+                    })
+                })
             }
 
             fn complete(
@@ -219,7 +229,10 @@ macro_rules! steps_of {
                 ask: $crate::store::CompleteAsk,
                 now: domain::Timestamp,
             ) -> $crate::store::Step<'_, $crate::store::Completed> {
-                self.write(move |unit| Box::pin($crate::steps::complete::complete(unit, ask, now)))
+                self.write(ask, move |unit, ask| {
+                    let now = $crate::unit::Clocked::time(unit, now);
+                    Box::pin($crate::steps::complete::complete(unit, ask, now))
+                })
             }
 
             fn extend_lease(
@@ -228,8 +241,12 @@ macro_rules! steps_of {
                 expires_at: domain::Timestamp,
                 now: domain::Timestamp,
             ) -> $crate::store::Step<'_, ()> {
-                self.write(move |unit| {
-                    Box::pin(async move { $crate::steps::lease::extend_lease(unit, &lease, (expires_at, now)).await })
+                self.write(lease, move |unit, lease| {
+                    Box::pin(async move {
+                        let at = $crate::unit::Clocked::time(unit, now);
+                        let expires_at = at.plus_ms(expires_at.ms_since(now));
+                        $crate::steps::lease::extend_lease(unit, &lease, (expires_at, at)).await
+                    })
                 })
             }
 
@@ -238,7 +255,10 @@ macro_rules! steps_of {
                 ask: $crate::store::SplitAsk,
                 now: domain::Timestamp,
             ) -> $crate::store::Step<'_, $crate::store::Splitted> {
-                self.write(move |unit| Box::pin($crate::steps::re_enqueue::re_enqueue(unit, ask, now)))
+                self.write(ask, move |unit, ask| {
+                    let now = $crate::unit::Clocked::time(unit, now);
+                    Box::pin($crate::steps::re_enqueue::re_enqueue(unit, ask, now))
+                })
             }
 
             fn self_enqueue(
@@ -246,7 +266,10 @@ macro_rules! steps_of {
                 ask: $crate::store::InjectAsk,
                 now: domain::Timestamp,
             ) -> $crate::store::Step<'_, $crate::store::Injected> {
-                self.write(move |unit| Box::pin($crate::steps::self_enqueue::self_enqueue(unit, ask, now)))
+                self.write(ask, move |unit, ask| {
+                    let now = $crate::unit::Clocked::time(unit, now);
+                    Box::pin($crate::steps::self_enqueue::self_enqueue(unit, ask, now))
+                })
             }
 
             fn operation(
@@ -254,7 +277,7 @@ macro_rules! steps_of {
                 tenant: domain::TenantId,
                 tracking_id: domain::TrackingId,
             ) -> $crate::store::Step<'_, Option<$crate::model::OperationReport>> {
-                self.read(move |unit| {
+                self.read((tenant, tracking_id), |unit, (tenant, tracking_id)| {
                     Box::pin(async move { $crate::steps::operation::operation(unit, &tenant, &tracking_id).await })
                 })
             }
@@ -265,32 +288,43 @@ macro_rules! steps_of {
                 before: i64,
                 limit: usize,
             ) -> $crate::store::Step<'_, Vec<$crate::model::OperationReport>> {
-                self.read(move |unit| {
+                self.read(tenants, move |unit, tenants| {
                     Box::pin(async move { $crate::steps::operation::operations(unit, &tenants, (before, limit)).await })
                 })
             }
 
             fn append_audit(&self, rows: Vec<$crate::model::AuditRow>) -> $crate::store::Step<'_, ()> {
-                self.write(move |unit| Box::pin(async move { $crate::steps::audit::append_audit(unit, &rows).await }))
+                self.write(rows, |unit, rows| {
+                    Box::pin(async move { $crate::steps::audit::append_audit(unit, &rows).await })
+                })
             }
 
             fn audit(
                 &self,
                 filter: $crate::unit::AuditFilter,
             ) -> $crate::store::Step<'_, Vec<$crate::model::AuditRow>> {
-                self.read(move |unit| Box::pin(async move { $crate::steps::audit::audit(unit, &filter).await }))
+                self.read(filter, |unit, filter| {
+                    Box::pin(async move { $crate::steps::audit::audit(unit, &filter).await })
+                })
             }
 
             fn maintain(&self, now: domain::Timestamp) -> $crate::store::Step<'_, bool> {
-                self.write(move |unit| Box::pin($crate::steps::upkeep::maintain(unit, now)))
+                self.write((), move |unit, ()| {
+                    let now = $crate::unit::Clocked::time(unit, now);
+                    Box::pin($crate::steps::upkeep::maintain(unit, now))
+                })
             }
 
             fn end_all_leases(&self, now: domain::Timestamp) -> $crate::store::Step<'_, $crate::announce::Woken> {
                 Box::pin(async move {
                     let mut woken = $crate::announce::Woken::default();
                     loop {
-                        let (some, more) =
-                            self.write(move |unit| Box::pin($crate::steps::upkeep::end_leases(unit, now))).await?;
+                        let (some, more) = self
+                            .write((), move |unit, ()| {
+                                let now = $crate::unit::Clocked::time(unit, now);
+                                Box::pin($crate::steps::upkeep::end_leases(unit, now))
+                            })
+                            .await?;
                         woken.extend(some);
                         if !more {
                             return Ok(woken);

@@ -182,8 +182,9 @@ pub(crate) trait Ledger: Send {
     ) -> impl Future<Output = Result<()>> + Send;
     /// Failed rows of a lane by queue and cause, the most frequent first.
     fn dead_groups(&mut self, lane: i64, limit: usize) -> impl Future<Output = Result<Vec<FailureGroup>>> + Send;
-    /// Whether any record is marked undelivered in the queue. Nearly always none is.
-    fn undelivered_any(&mut self, queue: i64) -> impl Future<Output = Result<bool>> + Send;
+    /// Whether any record of the lane's tenant is marked undelivered in the queue; a twin may look at all tenants'. Nearly
+    /// always none is.
+    fn undelivered_any(&mut self, queue: i64, lane: i64) -> impl Future<Output = Result<bool>> + Send;
     /// Which of these records are marked undelivered in the queue.
     fn undelivered_among(
         &mut self,
@@ -238,6 +239,14 @@ pub(crate) trait Audit: Send {
     fn audit_append(&mut self, rows: &[AuditRow]) -> impl Future<Output = Result<()>> + Send;
     /// A part of the log, newest first.
     fn audit_page(&mut self, filter: &AuditFilter) -> impl Future<Output = Result<Vec<AuditRow>>> + Send;
+}
+
+/// Whose time counts in a unit of work.
+pub(crate) trait Clocked {
+    /// The time of the unit, given the caller's: the same, unless the engine has a clock that all its processes share.
+    fn time(&self, caller: Timestamp) -> Timestamp {
+        caller
+    }
 }
 
 /// An open unit of work.

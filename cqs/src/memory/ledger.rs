@@ -66,7 +66,7 @@ impl Ledger for MemoryUnit {
         Ok(groups)
     }
 
-    async fn undelivered_any(&mut self, queue: i64) -> Result<bool, StoreError> {
+    async fn undelivered_any(&mut self, queue: i64, _: i64) -> Result<bool, StoreError> {
         Ok(self.work.undelivered.iter().any(|(marked, _)| *marked == queue))
     }
 

@@ -92,6 +92,8 @@ impl MemoryUnit {
     }
 }
 
+impl crate::unit::Clocked for MemoryUnit {}
+
 impl MemoryCqsStore {
     /// An empty store.
     pub fn new() -> Self {
@@ -105,26 +107,28 @@ impl MemoryCqsStore {
         MemoryUnit { state, work }
     }
 
-    fn write<T, F>(&self, step: F) -> BoxFuture<'_, Result<T, StoreError>>
+    fn write<A, T, F>(&self, ask: A, step: F) -> BoxFuture<'_, Result<T, StoreError>>
     where
+        A: Send + 'static,
         T: Send + 'static,
-        F: for<'c> FnOnce(&'c mut MemoryUnit) -> BoxFuture<'c, Result<T, StoreError>> + Send + 'static,
+        F: for<'c> FnOnce(&'c mut MemoryUnit, A) -> BoxFuture<'c, Result<T, StoreError>> + Send + 'static,
     {
         async move {
             let mut unit = self.begin().await;
-            let answer = step(&mut unit).await?;
+            let answer = step(&mut unit, ask).await?;
             unit.commit();
             Ok(answer)
         }
         .boxed()
     }
 
-    fn read<T, F>(&self, step: F) -> BoxFuture<'_, Result<T, StoreError>>
+    fn read<A, T, F>(&self, ask: A, step: F) -> BoxFuture<'_, Result<T, StoreError>>
     where
+        A: Send + 'static,
         T: Send + 'static,
-        F: for<'c> FnOnce(&'c mut MemoryUnit) -> BoxFuture<'c, Result<T, StoreError>> + Send + 'static,
+        F: for<'c> FnOnce(&'c mut MemoryUnit, A) -> BoxFuture<'c, Result<T, StoreError>> + Send + 'static,
     {
-        async move { step(&mut self.begin().await).await }.boxed()
+        async move { step(&mut self.begin().await, ask).await }.boxed()
     }
 }
 

@@ -139,7 +139,7 @@ impl Ledger for SqliteUnit<'_> {
         rows.iter().map(group).collect()
     }
 
-    async fn undelivered_any(&mut self, queue: i64) -> Result<bool, StoreError> {
+    async fn undelivered_any(&mut self, queue: i64, _: i64) -> Result<bool, StoreError> {
         Ok(sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM cqs_undelivered WHERE queue = ?1)")
             .bind(queue)
             .fetch_one(&mut *self.conn)

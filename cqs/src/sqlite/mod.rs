@@ -36,6 +36,8 @@ struct SqliteUnit<'c> {
     conn: &'c mut SqliteConnection,
 }
 
+impl crate::unit::Clocked for SqliteUnit<'_> {}
+
 impl SqliteCqsStore {
     /// A store in that database. Call [`crate::CqsStore::end_all_leases`] once before serving: this process holds the
     /// database alone, so no lease of an earlier one is live.
@@ -43,20 +45,22 @@ impl SqliteCqsStore {
         Self { db }
     }
 
-    fn write<T, F>(&self, step: F) -> BoxFuture<'_, Result<T, StoreError>>
+    fn write<A, T, F>(&self, ask: A, step: F) -> BoxFuture<'_, Result<T, StoreError>>
     where
+        A: Send + 'static,
         T: Send + 'static,
-        F: for<'u, 'c> FnOnce(&'u mut SqliteUnit<'c>) -> BoxFuture<'u, Result<T, StoreError>> + Send + 'static,
+        F: for<'u, 'c> FnOnce(&'u mut SqliteUnit<'c>, A) -> BoxFuture<'u, Result<T, StoreError>> + Send + 'static,
     {
-        self.db.write(|conn| async move { step(&mut SqliteUnit { conn }).await }.boxed()).boxed()
+        self.db.write(move |conn| async move { step(&mut SqliteUnit { conn }, ask).await }.boxed()).boxed()
     }
 
-    fn read<T, F>(&self, step: F) -> BoxFuture<'_, Result<T, StoreError>>
+    fn read<A, T, F>(&self, ask: A, step: F) -> BoxFuture<'_, Result<T, StoreError>>
     where
+        A: Send + 'static,
         T: Send + 'static,
-        F: for<'u, 'c> FnOnce(&'u mut SqliteUnit<'c>) -> BoxFuture<'u, Result<T, StoreError>> + Send + 'static,
+        F: for<'u, 'c> FnOnce(&'u mut SqliteUnit<'c>, A) -> BoxFuture<'u, Result<T, StoreError>> + Send + 'static,
     {
-        self.db.read(|conn| async move { step(&mut SqliteUnit { conn }).await }.boxed()).boxed()
+        self.db.read(move |conn| async move { step(&mut SqliteUnit { conn }, ask).await }.boxed()).boxed()
     }
 }
 

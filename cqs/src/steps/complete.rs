@@ -27,7 +27,7 @@ pub(crate) async fn complete<U: Unit>(unit: &mut U, ask: CompleteAsk, now: Times
         }
     }
     let mut changes = Changes::default();
-    if !unit.undelivered_any(live.queue.id).await? {
+    if !unit.undelivered_any(live.queue.id, live.lane.id).await? {
         drop_handled(unit, &live, (&mut outcomes, &mut changes)).await?;
     }
     let ids: Vec<i64> = outcomes.keys().copied().collect();

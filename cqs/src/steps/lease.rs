@@ -112,7 +112,7 @@ pub(crate) async fn release<U: Unit>(
     if !dead.is_empty() {
         unit.dead_append(place.queue.id, &dead, now).await?;
     }
-    if !handled.is_empty() && unit.undelivered_any(place.queue.id).await? {
+    if !handled.is_empty() && unit.undelivered_any(place.queue.id, place.lane.id).await? {
         let delivered = records(handled.iter());
         unit.undelivered_clear(place.queue.id, &delivered).await?;
     }
