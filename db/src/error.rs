@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use domain::{ErrorCode, Refusal};
+use sqlx::postgres::PgDatabaseError;
 
 /// A failure of the database. A unit's own error type is made from it, so one `?` serves both.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -23,6 +24,13 @@ pub enum DbError {
     /// The COMMIT failed; no unit of the batch is acknowledged.
     #[error("not committed: {0}")]
     NotCommitted(Arc<sqlx::Error>),
+    /// Another unit of work stood in the way: a deadlock, or the same key inserted by both. Nothing was written; run again,
+    /// it passes.
+    #[error("another unit of work stood in the way: {0}")]
+    Conflict(String),
+    /// The connection ended before COMMIT was sent. Nothing was written.
+    #[error("the connection to the database was lost: {0}")]
+    Lost(String),
     /// SQLite rolled the shared transaction back because of another unit's failure; nothing of this one was written.
     #[error("rolled back together with another unit of work")]
     RolledBack,
@@ -68,6 +76,10 @@ impl From<sqlx::Error> for DbError {
     fn from(error: sqlx::Error) -> Self {
         let text = error.to_string();
         match &error {
+            sqlx::Error::Database(database) if database.try_downcast_ref::<PgDatabaseError>().is_some() => {
+                let code = database.code().unwrap_or_default().into_owned();
+                of_postgres(&code, text, error)
+            }
             sqlx::Error::Database(database) => {
                 let extended = database.code().and_then(|code| code.parse::<i32>().ok()).unwrap_or_default();
                 if extended == code::IOERR_SHMSIZE {
@@ -82,6 +94,8 @@ impl From<sqlx::Error> for DbError {
                 }
             }
             sqlx::Error::Io(io) if io.kind() == std::io::ErrorKind::StorageFull => Self::DiskFull,
+            // SQLite's library does no I/O of its own kind: these are a connection's to PostgreSQL.
+            sqlx::Error::Io(_) | sqlx::Error::Tls(_) => Self::Lost(text),
             sqlx::Error::PoolTimedOut => Self::Busy(text),
             sqlx::Error::PoolClosed => Self::Closed,
             _ => Self::Sql(Arc::new(error)),
@@ -89,12 +103,38 @@ impl From<sqlx::Error> for DbError {
     }
 }
 
+/// PostgreSQL's codes that mean something to us (its manual's appendix A).
+fn of_postgres(code: &str, text: String, error: sqlx::Error) -> DbError {
+    match code {
+        // serialization_failure, deadlock_detected, unique_violation. The last is a race of two units wherever one looked
+        // first whether the key was there; one that is not fails again and again, and is told in the end.
+        "40001" | "40P01" | "23505" => DbError::Conflict(text),
+        // lock_not_available, query_canceled (by its time), too_many_connections, cannot_connect_now.
+        "55P03" | "57014" | "53300" | "57P03" => DbError::Busy(text),
+        "53100" => DbError::DiskFull,
+        // admin_shutdown, crash_shutdown, idle_in_transaction_session_timeout; class 08: connection exceptions.
+        "57P01" | "57P02" | "25P03" => DbError::Lost(text),
+        code if code.starts_with("08") => DbError::Lost(text),
+        code if code.starts_with("23") => DbError::Constraint(text),
+        // data_corrupted, index_corrupted.
+        "XX001" | "XX002" => DbError::Corrupt(text),
+        _ => DbError::Sql(Arc::new(error)),
+    }
+}
+
 impl DbError {
+    /// Whether the same unit of work may succeed when it is run again.
+    pub(crate) fn passes(&self) -> bool {
+        matches!(self, Self::Conflict(_) | Self::Lost(_))
+    }
+
     /// The error code people outside see.
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::DiskFull => ErrorCode::StorageFull,
-            Self::Busy(_) | Self::RolledBack | Self::Closed => ErrorCode::Unavailable,
+            Self::Busy(_) | Self::Conflict(_) | Self::Lost(_) | Self::RolledBack | Self::Closed => {
+                ErrorCode::Unavailable
+            }
             // What a failed COMMIT left behind is known only after a restart, so a caller must ask again by its key.
             Self::NotCommitted(_) => ErrorCode::DeadlineExceeded,
             Self::Corrupt(_)

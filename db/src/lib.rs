@@ -1,6 +1,7 @@
 //! The database: opening it, checking it, migrating it, and the one way to run a unit of work.
 //!
-//! In reading order: [`DatabaseUrl`] says which engine and where; [`sqlite`] opens that engine; [`DbError`] is what a
+//! In reading order: [`DatabaseUrl`] says which engine and where; [`sqlite`] and [`postgres`] open these
+//! engines; [`DbError`] is what a
 //! unit of work can fail with.
 //!
 //! Invariants
@@ -12,8 +13,9 @@
 //! migrations to `migrations/`.
 
 mod error;
+pub mod postgres;
 pub mod sqlite;
 mod url;
 
 pub use error::DbError;
-pub use url::{DatabaseUrl, DatabaseUrlError};
+pub use url::{DatabaseUrl, DatabaseUrlError, PostgresUrl};

@@ -14,7 +14,7 @@ pub(super) struct Args {
 }
 
 pub(super) async fn run(args: &Args) -> anyhow::Result<()> {
-    let DatabaseUrl::Sqlite(path) = &args.database;
+    let DatabaseUrl::Sqlite(path) = &args.database else { anyhow::bail!(super::SQLITE_ONLY) };
     Database::migrate(path).await?.close().await?;
     println!("{} has this program's schema", path.display());
     Ok(())

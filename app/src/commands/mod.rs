@@ -12,6 +12,9 @@ mod token;
 
 use clap::{Parser, Subcommand};
 
+/// Said of any other database, as long as only SQLite has the stores.
+const SQLITE_ONLY: &str = "this build keeps its data in SQLite only: use sqlite:// followed by the path of the file";
+
 /// Operator gateway and platform for electronic shelf labels.
 #[derive(Debug, Parser)]
 #[command(name = "reshelf", version)]

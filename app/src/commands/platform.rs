@@ -66,7 +66,10 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
     let config: Config = daemon::config::read(&args.config)?;
     daemon::telemetry::init(config.log.into(), LOG_FILTER);
     require_allowed(config.listen, args.insecure)?;
-    let DatabaseUrl::Sqlite(path) = config.database.parse().map_err(|error| anyhow::anyhow!("database {error}"))?;
+    let DatabaseUrl::Sqlite(path) = config.database.parse().map_err(|error| anyhow::anyhow!("database {error}"))?
+    else {
+        anyhow::bail!(super::SQLITE_ONLY)
+    };
     let folder = args.config.parent().unwrap_or(Path::new(""));
     let (path, registry) = (folder.join(path), folder.join(&config.registry));
     let registry = std::fs::read_to_string(&registry)

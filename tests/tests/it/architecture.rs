@@ -12,6 +12,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("daemon", &["proto", "domain"]),
     ("picture", &["domain"]),
     ("render", &["picture", "domain"]),
+    ("cluster", &[]),
     ("db", &["domain"]),
     ("cqs", &["db", "daemon", "proto", "domain"]),
     ("dtoflow", &["cqs", "db", "daemon", "proto", "domain"]),
@@ -34,7 +35,7 @@ const OUT_OF_REACH: &[(&str, &[&str])] = &[
 ];
 
 /// Where SQL may stand.
-const SQL_ROOMS: &[&str] = &["cqs/src/sqlite", "dtoflow/src/sqlite", "db/"];
+const SQL_ROOMS: &[&str] = &["cqs/src/sqlite", "cqs/src/postgres", "dtoflow/src/sqlite", "dtoflow/src/postgres", "db/"];
 /// Files elsewhere that hold SQL, each with its reason.
 const SQL_ELSEWHERE: &[(&str, &str)] = &[(
     "app/src/bench/split.rs",

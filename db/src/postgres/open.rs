@@ -1,0 +1,101 @@
+//! Opening: self-check, migrations, pools.
+
+use std::{str::FromStr as _, sync::Arc, time::Duration};
+
+use sqlx::{
+    ConnectOptions as _, Connection as _, Executor as _,
+    postgres::{PgConnectOptions, PgPoolOptions},
+};
+
+use super::{Inner, OpenOptions, PostgresDb, SelfCheckError, migrations, self_check::Facts};
+use crate::DbError;
+
+/// Prepared statements kept per connection: more than all rooms have together, so none is prepared twice.
+const STATEMENTS_CACHED: usize = 512;
+/// Connections for units of work: enough that commits share their syncs, few enough for several servers within
+/// PostgreSQL's usual hundred.
+const WRITERS_MAX: u32 = 16;
+/// Connections for reading, apart so that slow lists do not keep work waiting.
+const READERS_MAX: u32 = 6;
+/// Longest wait for a connection. Below the longest call (60 s), so that the caller learns why.
+const CONNECTION_WAIT: Duration = Duration::from_secs(10);
+/// Name in `pg_stat_activity`.
+const APPLICATION: &str = "reshelf";
+
+/// Why a database did not open. Each text is one line and names what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The URL cannot be understood.
+    #[error("the database URL is not understood: {0}")]
+    Url(String),
+    /// Nobody answers, or it lets nobody in.
+    #[error("cannot connect to the database: {0}: check that PostgreSQL runs and the URL's host, user and password")]
+    Connect(String),
+    /// The self-check failed.
+    #[error("refusing to serve: {0}")]
+    SelfCheck(#[from] SelfCheckError),
+    /// Written by a newer build.
+    #[error("the database has schema {found}, this build knows {known}: start the newer build again")]
+    NewerSchema {
+        /// Schema of the database.
+        found: i64,
+        /// Newest schema of this build.
+        known: i64,
+    },
+    /// Written by an older build, and migrating was not asked for.
+    #[error("the database has the older schema {found}, this build needs {known}: run `reshelf migrate`")]
+    OlderSchema {
+        /// Schema of the database.
+        found: i64,
+        /// Newest schema of this build.
+        known: i64,
+    },
+    /// Written by a build whose migrations differ.
+    #[error("migration {version} of the database is not this build's: use the build that made it")]
+    OtherSchema {
+        /// The migration that differs.
+        version: i64,
+    },
+    /// Anything else PostgreSQL says.
+    #[error("cannot open the database: {0}")]
+    Database(DbError),
+}
+
+impl From<sqlx::Error> for OpenError {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Database(error.into())
+    }
+}
+
+pub(super) async fn open(options: OpenOptions) -> Result<PostgresDb, OpenError> {
+    let connect = PgConnectOptions::from_str(options.url.expose())
+        .map_err(|error| OpenError::Url(error.to_string()))?
+        .application_name(APPLICATION)
+        .statement_cache_capacity(STATEMENTS_CACHED)
+        // Notices are about statements of ours; what goes wrong comes as an error.
+        .log_statements(tracing::log::LevelFilter::Off);
+    let mut conn = connect.connect().await.map_err(|error| OpenError::Connect(one_line(&error)))?;
+    Facts::of(&mut conn).await?.check()?;
+    migrations::migrate(&mut conn, options.schema).await?;
+    conn.close().await?;
+    let pool = |most: u32| {
+        PgPoolOptions::new()
+            .max_connections(most)
+            .acquire_timeout(CONNECTION_WAIT)
+            // A dead connection is met by the unit itself, which then runs again: cheaper than asking each time.
+            .test_before_acquire(false)
+            .after_connect(|conn, _| {
+                Box::pin(async move { conn.execute("SET client_min_messages = error").await.map(|_| ()) })
+            })
+            .after_release(|conn, _| {
+                // Whatever left it in a transaction: the next unit must not land in that. Errors close the connection.
+                Box::pin(async move { conn.execute("ROLLBACK").await.map(|_| true) })
+            })
+            .connect_lazy_with(connect.clone())
+    };
+    Ok(PostgresDb { inner: Arc::new(Inner { writers: pool(WRITERS_MAX), readers: pool(READERS_MAX) }) })
+}
+
+fn one_line(error: &sqlx::Error) -> String {
+    error.to_string().replace('\n', " ")
+}
