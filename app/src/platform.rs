@@ -121,7 +121,7 @@ impl Platform {
             soft.cancelled().await;
             wakeups.close();
         });
-        let maintainer = Maintainer::new(Arc::clone(&self.cqs), Arc::clone(&self.clock));
+        let maintainer = Maintainer::new(Arc::clone(&self.cqs), Arc::clone(&self.clock), self.wakeups.clone());
         shutdown.tasks.spawn(maintainer.run(shutdown.clone()));
     }
 

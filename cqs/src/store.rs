@@ -10,7 +10,7 @@ use futures::future::BoxFuture;
 use crate::{
     StoreError,
     announce::Woken,
-    model::{AuditRow, Backlog, Exclusive, Lease, OperationReport},
+    model::{Act, AuditRow, Backlog, ControlAsk, Exclusive, Lease, OperationReport, Receipt, Terms},
     policy::choice::Tally,
     unit::AuditFilter,
 };
@@ -131,6 +131,34 @@ pub struct InjectAsk {
     pub trigger: String,
     /// What the trigger named.
     pub scope: Option<Urn>,
+    /// Limits, failure budget, plan: part of the request.
+    pub terms: Terms,
+    /// That a second person must approve; computed, so no part of the request.
+    pub approval: Option<ApprovalAsk>,
+    /// SHA-256 of the request, for the audit log.
+    pub request_digest: String,
+}
+
+/// That a second person must approve.
+#[derive(Debug, Clone)]
+pub struct ApprovalAsk {
+    /// Labels the request was counted for.
+    pub label_count: i64,
+    /// When it expires undecided.
+    pub expires_at: Timestamp,
+}
+
+/// The brake put on or taken off.
+#[derive(Debug, Clone)]
+pub struct BrakeAsk {
+    /// Whether it shall be on.
+    pub on: bool,
+    /// The service that asks.
+    pub service: ServiceName,
+    /// Who.
+    pub by: OperatorSubject,
+    /// Why.
+    pub reason: Reason,
     /// SHA-256 of the request, for the audit log.
     pub request_digest: String,
 }
@@ -149,6 +177,17 @@ pub struct Injected {
     /// The SLA that counts.
     pub sla: Timestamp,
     /// Queues in which something became ready.
+    pub woken: Woken,
+}
+
+/// What a control action did.
+#[derive(Debug, Clone)]
+pub struct Controlled {
+    /// The operation as it stands now.
+    pub report: OperationReport,
+    /// Only for a cancellation.
+    pub receipt: Option<Receipt>,
+    /// Queues in which something became claimable.
     pub woken: Woken,
 }
 
@@ -176,10 +215,23 @@ pub trait CqsStore: Send + Sync + 'static {
     fn self_enqueue(&self, ask: InjectAsk, now: Timestamp) -> Step<'_, Injected>;
 
     /// An operation with its ledger, exact at this instant.
-    fn operation(&self, tenant: TenantId, tracking_id: TrackingId) -> Step<'_, Option<OperationReport>>;
+    fn operation(&self, tenant: TenantId, tracking_id: TrackingId, now: Timestamp)
+    -> Step<'_, Option<OperationReport>>;
 
-    /// Operations of these tenants with an id below `before`, newest first.
-    fn operations(&self, tenants: Vec<TenantId>, before: i64, limit: usize) -> Step<'_, Vec<OperationReport>>;
+    /// Operations of these tenants with an id below `page.0`, newest first, at most `page.1`.
+    fn operations(&self, tenants: Vec<TenantId>, page: (i64, usize), now: Timestamp) -> Step<'_, Vec<OperationReport>>;
+
+    /// Carries out a person's action on an operation. Rows written do not depend on its size.
+    fn control(&self, ask: ControlAsk, now: Timestamp) -> Step<'_, Controlled>;
+
+    /// Puts the brake on or takes it off; who put it on, and the queues in which something became claimable.
+    fn set_brake(&self, ask: BrakeAsk, now: Timestamp) -> Step<'_, (Option<Act>, Woken)>;
+
+    /// Who put the brake on; none: it is off.
+    fn brake(&self) -> Step<'_, Option<Act>>;
+
+    /// Removes one bounded chunk of what cancelled operations left waiting; false when nothing is left.
+    fn clear(&self, now: Timestamp) -> Step<'_, bool>;
 
     /// Appends to the audit log.
     fn append_audit(&self, rows: Vec<AuditRow>) -> Step<'_, ()>;
@@ -187,8 +239,9 @@ pub trait CqsStore: Send + Sync + 'static {
     /// A part of the audit log, newest first.
     fn audit(&self, filter: AuditFilter) -> Step<'_, Vec<AuditRow>>;
 
-    /// One bounded round of upkeep: folds the ledger, forgets old splits and idle lanes. True when more is to be done.
-    fn maintain(&self, now: Timestamp) -> Step<'_, bool>;
+    /// One bounded round of upkeep: ends pauses and limits whose time is over, folds the ledger, forgets old splits and
+    /// idle lanes. True when more is to be done.
+    fn maintain(&self, now: Timestamp) -> Step<'_, (Woken, bool)>;
 
     /// Ends every lease as if it had lapsed. At start-up, where one process holds the store.
     fn end_all_leases(&self, now: Timestamp) -> Step<'_, Woken>;
@@ -276,20 +329,60 @@ macro_rules! steps_of {
                 &self,
                 tenant: domain::TenantId,
                 tracking_id: domain::TrackingId,
+                now: domain::Timestamp,
             ) -> $crate::store::Step<'_, Option<$crate::model::OperationReport>> {
-                self.read((tenant, tracking_id), |unit, (tenant, tracking_id)| {
-                    Box::pin(async move { $crate::steps::operation::operation(unit, &tenant, &tracking_id).await })
+                self.read((tenant, tracking_id), move |unit, (tenant, tracking_id)| {
+                    Box::pin(async move {
+                        let now = $crate::unit::Clocked::time(unit, now);
+                        $crate::steps::operation::operation(unit, (&tenant, &tracking_id), now).await
+                    })
                 })
             }
 
             fn operations(
                 &self,
                 tenants: Vec<domain::TenantId>,
-                before: i64,
-                limit: usize,
+                (before, limit): (i64, usize),
+                now: domain::Timestamp,
             ) -> $crate::store::Step<'_, Vec<$crate::model::OperationReport>> {
                 self.read(tenants, move |unit, tenants| {
-                    Box::pin(async move { $crate::steps::operation::operations(unit, &tenants, (before, limit)).await })
+                    Box::pin(async move {
+                        let now = $crate::unit::Clocked::time(unit, now);
+                        $crate::steps::operation::operations(unit, &tenants, (before, limit, now)).await
+                    })
+                })
+            }
+
+            fn control(
+                &self,
+                ask: $crate::model::ControlAsk,
+                now: domain::Timestamp,
+            ) -> $crate::store::Step<'_, $crate::store::Controlled> {
+                self.write(ask, move |unit, ask| {
+                    let now = $crate::unit::Clocked::time(unit, now);
+                    Box::pin($crate::steps::control::control(unit, ask, now))
+                })
+            }
+
+            fn set_brake(
+                &self,
+                ask: $crate::store::BrakeAsk,
+                now: domain::Timestamp,
+            ) -> $crate::store::Step<'_, (Option<$crate::model::Act>, $crate::announce::Woken)> {
+                self.write(ask, move |unit, ask| {
+                    let now = $crate::unit::Clocked::time(unit, now);
+                    Box::pin($crate::steps::brake::set_brake(unit, ask, now))
+                })
+            }
+
+            fn brake(&self) -> $crate::store::Step<'_, Option<$crate::model::Act>> {
+                self.read((), |unit, ()| Box::pin($crate::steps::brake::brake(unit)))
+            }
+
+            fn clear(&self, now: domain::Timestamp) -> $crate::store::Step<'_, bool> {
+                self.write((), move |unit, ()| {
+                    let now = $crate::unit::Clocked::time(unit, now);
+                    Box::pin($crate::steps::clear::clear(unit, now))
                 })
             }
 
@@ -308,7 +401,7 @@ macro_rules! steps_of {
                 })
             }
 
-            fn maintain(&self, now: domain::Timestamp) -> $crate::store::Step<'_, bool> {
+            fn maintain(&self, now: domain::Timestamp) -> $crate::store::Step<'_, ($crate::announce::Woken, bool)> {
                 self.write((), move |unit, ()| {
                     let now = $crate::unit::Clocked::time(unit, now);
                     Box::pin($crate::steps::upkeep::maintain(unit, now))

@@ -5,13 +5,13 @@
 
 use std::future::Future;
 
-use domain::{QueueName, SplitItem, StoreId, TenantId, Timestamp, TrackingId};
+use domain::{LaneKind, QueueName, SplitItem, StoreId, TenantId, Timestamp, TrackingId};
 
 use crate::{
     StoreError,
     model::{
-        AuditRow, Backlog, Counts, DeadLetter, FailureGroup, Head, HeadChange, HeadKey, Lane, LaneClass, Lease,
-        LedgerKey, NewLane, Operation, Queue, RecordKey, Row, RowKind, SplitCounts,
+        Act, AuditRow, Backlog, Control, Counts, DeadLetter, FailureGroup, Head, HeadChange, HeadKey, Lane, Lease,
+        LedgerKey, NewLane, Operation, Pace, PlaceReport, Queue, RecordKey, Row, RowKind, SplitCounts,
     },
 };
 
@@ -25,35 +25,64 @@ pub(crate) trait Queues: Send {
     fn queue_list(&mut self) -> impl Future<Output = Result<Vec<Queue>>> + Send;
     /// How much waits and is leased in each queue, by key.
     fn queue_backlogs(&mut self) -> impl Future<Output = Result<Vec<Backlog>>> + Send;
-    /// Stores a queue by its name; its `id` is not looked at. The store exclusivity of an existing queue stays.
+    /// Notes that a worker of the queue asked for work now.
+    fn queue_polled(&mut self, queue: i64, now: Timestamp) -> impl Future<Output = Result<()>> + Send;
+    /// Stores a queue by its name; its `id` and `polled_at` are not looked at. The store exclusivity of an existing queue
+    /// stays.
     fn queue_put(&mut self, queue: &Queue) -> impl Future<Output = Result<()>> + Send;
 }
 
-/// Lanes and their heads.
+/// Lanes, their heads, and their places: a lane in a queue. The choice goes over places, so it costs the same however
+/// many heads (stores) a closed lane has: a control action touches the lane's few places, never its heads or rows.
 pub(crate) trait Lanes: Send {
-    /// The lane of that id.
+    /// The lane of that id, with its gate. What it says holds to the unit's end: where units of work run beside each
+    /// other, a [`Controls::control_put`] on the lane waits for this one's end, and this one for that one's. (A row that
+    /// is put into a lane cancelled meanwhile would be lost to the ledger.)
     fn lane_find(&mut self, lane: i64) -> impl Future<Output = Result<Option<Lane>>> + Send;
     /// The tenant's ordinary lane, opened if it is the first time.
     fn lane_ordinary(&mut self, tenant: &TenantId, now: Timestamp) -> impl Future<Output = Result<Lane>> + Send;
     /// Opens a lane.
     fn lane_open(&mut self, lane: NewLane, now: Timestamp) -> impl Future<Output = Result<Lane>> + Send;
-    /// Whether nothing of the lane waits or is leased, in any queue.
+    /// Whether nothing of the lane waits or is leased, in any queue. In a cancelled lane nothing waits: rows that are not
+    /// removed yet do not count.
     fn lane_is_idle(&mut self, lane: i64) -> impl Future<Output = Result<bool>> + Send;
     /// Forgets idle split lanes opened before that time, at most `limit`.
     fn lane_prune(&mut self, before: Timestamp, limit: usize) -> impl Future<Output = Result<()>> + Send;
     /// Makes other units of work on the same lane of the same queue wait for this one's end. Called before the lane's rows
     /// are looked at, except for those of a head or a lease that the unit found for itself.
     fn lane_lock(&mut self, queue: i64, lane: i64) -> impl Future<Output = Result<()>> + Send;
-    /// Adds to the counts of heads, reads their SLAs again from the rows, and drops the empty ones. Every key that a step
-    /// touched is here, also with a zero change.
-    fn head_change(&mut self, changes: &[(HeadKey, LaneClass, HeadChange)]) -> impl Future<Output = Result<()>> + Send;
+    /// Adds to the counts of heads and places, reads the heads' SLAs again from the rows and the places' first SLA from
+    /// the heads, and drops the empty ones. Every key that a step touched is here, also with a zero change. A place stays
+    /// while labels are leased there or [`Lanes::place_close`] keeps it closed, also without a head. It notes since when
+    /// something waits there.
+    fn head_change(
+        &mut self,
+        changes: &[(HeadKey, LaneKind, HeadChange)],
+        now: Timestamp,
+    ) -> impl Future<Output = Result<()>> + Send;
     /// Marks every head of a store in a queue as held by a lease, or as free again.
     fn head_hold(&mut self, queue: i64, store: &StoreId, held: Held) -> impl Future<Output = Result<()>> + Send;
-    /// The earliest claimable head of a class. Where units of work run beside each other, one that another unit found is
+    /// The earliest claimable head of the lanes of a kind. A head of a lane whose gate is closed, whose place is closed
+    /// for now, or that has as many leased labels in the queue as its limit allows, is no claimable one, and costs
+    /// nothing: it is not met on the way. Where units of work run beside each other, a head that another unit found is
     /// passed over until that one's end.
-    fn head_first(&mut self, queue: i64, class: LaneClass) -> impl Future<Output = Result<Option<Head>>> + Send;
-    /// The earliest claimable head of the first bulk lane whose id is larger than `after`; likewise.
-    fn head_in_turn(&mut self, queue: i64, after: i64) -> impl Future<Output = Result<Option<Head>>> + Send;
+    fn head_first(&mut self, queue: i64, kind: LaneKind) -> impl Future<Output = Result<Option<Head>>> + Send;
+    /// The earliest claimable head of the first lane of a kind whose id is larger than `after`; likewise.
+    fn head_in_turn(
+        &mut self,
+        queue: i64,
+        kind: LaneKind,
+        after: i64,
+    ) -> impl Future<Output = Result<Option<Head>>> + Send;
+    /// Lets nothing of the lane be claimed in the queue until then: its throttle. Called by the unit that just leased
+    /// labels there.
+    fn place_close(&mut self, queue: i64, lane: i64, until: Timestamp) -> impl Future<Output = Result<()>> + Send;
+    /// Opens the places of a queue that were closed until `now` or earlier.
+    fn place_open(&mut self, queue: i64, now: Timestamp) -> impl Future<Output = Result<()>> + Send;
+    /// When the next closed place of the queue opens.
+    fn place_next_open(&mut self, queue: i64) -> impl Future<Output = Result<Option<Timestamp>>> + Send;
+    /// The lane's places, by queue.
+    fn place_list(&mut self, lane: i64) -> impl Future<Output = Result<Vec<PlaceReport>>> + Send;
 }
 
 /// Whether a live lease holds a store.
@@ -95,6 +124,11 @@ pub(crate) trait Rows: Send {
     fn row_due(&mut self, queue: i64, now: Timestamp, limit: usize) -> impl Future<Output = Result<Vec<Row>>> + Send;
     /// When the next deferred or backing-off row comes due.
     fn row_next_due(&mut self, queue: i64) -> impl Future<Output = Result<Option<Timestamp>>> + Send;
+    /// Some waiting rows of the lane in the queue, at most `limit`: ready ones first, by store, then labels before parents,
+    /// SLA and id; then the delayed ones by due time and id.
+    fn row_of_lane(&mut self, queue: i64, lane: i64, limit: usize) -> impl Future<Output = Result<Vec<Row>>> + Send;
+    /// Takes waiting rows away.
+    fn row_remove(&mut self, queue: i64, ids: &[i64]) -> impl Future<Output = Result<()>> + Send;
     /// Which of these records wait in the queue in another lane than `lane`.
     fn row_elsewhere(
         &mut self,
@@ -171,6 +205,8 @@ pub(crate) trait Ledger: Send {
     fn ledger_append(&mut self, deltas: &[(LedgerKey, Counts)]) -> impl Future<Output = Result<()>> + Send;
     /// The counts of lanes: folded ones and deltas together.
     fn ledger_read(&mut self, lanes: &[i64]) -> impl Future<Output = Result<Vec<(LedgerKey, Counts)>>> + Send;
+    /// How often the counts of each of these lanes changed so far: the number of deltas ever appended, folded or not.
+    fn ledger_revision(&mut self, lanes: &[i64]) -> impl Future<Output = Result<Vec<(i64, i64)>>> + Send;
     /// Folds the oldest deltas, at most `limit`; how many they were.
     fn ledger_fold(&mut self, limit: usize) -> impl Future<Output = Result<usize>> + Send;
     /// Appends to the dead letter; records are marked undelivered.
@@ -191,6 +227,8 @@ pub(crate) trait Ledger: Send {
         queue: i64,
         records: &[RecordKey],
     ) -> impl Future<Output = Result<Vec<RecordKey>>> + Send;
+    /// Marks these records undelivered in the queue; some may be already.
+    fn undelivered_put(&mut self, queue: i64, records: &[RecordKey]) -> impl Future<Output = Result<()>> + Send;
     /// Takes the undelivered marks of these records in the queue away.
     fn undelivered_clear(&mut self, queue: i64, records: &[RecordKey]) -> impl Future<Output = Result<()>> + Send;
 }
@@ -203,6 +241,10 @@ pub(crate) trait Operations: Send {
         tenant: &TenantId,
         tracking_id: &TrackingId,
     ) -> impl Future<Output = Result<Option<Operation>>> + Send;
+    /// The operation of that lane.
+    fn operation_of_lane(&mut self, lane: i64) -> impl Future<Output = Result<Option<Operation>>> + Send;
+    /// Lanes of operations that are not seen finished, smallest first.
+    fn operation_running(&mut self, limit: usize) -> impl Future<Output = Result<Vec<i64>>> + Send;
     /// Stores an operation, unless one of its name exists; true when it was stored.
     fn operation_insert(&mut self, operation: &Operation) -> impl Future<Output = Result<bool>> + Send;
     /// Writes when an operation was first seen finished, or that it is not (any more).
@@ -218,6 +260,39 @@ pub(crate) trait Operations: Send {
         before: i64,
         limit: usize,
     ) -> impl Future<Output = Result<Vec<Operation>>> + Send;
+}
+
+/// Controls of operations, and the brake.
+pub(crate) trait Controls: Send {
+    /// The controls of these lanes, by lane; lanes that are no operation's have none.
+    fn control_find(&mut self, lanes: &[i64]) -> impl Future<Output = Result<Vec<(i64, Control)>>> + Send;
+    /// Stores the controls of a lane, and what follows for the choice ([`Control::gate`]): from this unit's end on, no
+    /// head of a closed lane is claimable and every head of an opened one is. The lane's places are open again for its
+    /// new throttle. A few rows, whatever waits in the lane. A cancelled lane is to be cleared from then on.
+    fn control_put(&mut self, lane: i64, control: &Control) -> impl Future<Output = Result<()>> + Send;
+    /// Lanes of whose controls something ended by itself by `now` ([`Control::ends_at`]), earliest first.
+    fn control_ending(&mut self, now: Timestamp, limit: usize) -> impl Future<Output = Result<Vec<i64>>> + Send;
+    /// The cancelled lane of the smallest id that may have waiting rows left to be removed.
+    fn lane_clearing(&mut self) -> impl Future<Output = Result<Option<i64>>> + Send;
+    /// Nothing of the cancelled lane waits any more.
+    fn lane_cleared(&mut self, lane: i64) -> impl Future<Output = Result<()>> + Send;
+    /// Who put the brake on; none: it is off.
+    fn brake_find(&mut self) -> impl Future<Output = Result<Option<Act>>> + Send;
+    /// Puts the brake on or takes it off. Where units of work run beside each other: a claim that began before may end
+    /// after; no later one misses it.
+    fn brake_put(&mut self, brake: Option<&Act>) -> impl Future<Output = Result<()>> + Send;
+}
+
+/// Samples of how far operations were, for their rates.
+pub(crate) trait Paces: Send {
+    /// When the last samples were taken.
+    fn pace_last(&mut self) -> impl Future<Output = Result<Option<Timestamp>>> + Send;
+    /// Keeps samples.
+    fn pace_put(&mut self, paces: &[Pace]) -> impl Future<Output = Result<()>> + Send;
+    /// The samples of these lanes since then, oldest first.
+    fn pace_find(&mut self, lanes: &[i64], since: Timestamp) -> impl Future<Output = Result<Vec<Pace>>> + Send;
+    /// Forgets samples from before that time, at most `limit`.
+    fn pace_prune(&mut self, before: Timestamp, limit: usize) -> impl Future<Output = Result<()>> + Send;
 }
 
 /// Which part of the audit log.
@@ -250,6 +325,6 @@ pub(crate) trait Clocked {
 }
 
 /// An open unit of work.
-pub(crate) trait Unit: Queues + Lanes + Rows + Leases + Ledger + Operations + Audit {}
+pub(crate) trait Unit: Queues + Lanes + Rows + Leases + Ledger + Operations + Controls + Paces + Audit {}
 
-impl<T: Queues + Lanes + Rows + Leases + Ledger + Operations + Audit> Unit for T {}
+impl<T: Queues + Lanes + Rows + Leases + Ledger + Operations + Controls + Paces + Audit> Unit for T {}

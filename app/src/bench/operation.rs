@@ -37,6 +37,7 @@ pub(super) async fn wait(bench: &Bench, ids: &[String]) -> anyhow::Result<()> {
                 OperationState::Succeeded => break,
                 OperationState::FinishedWithFailures => anyhow::bail!("{id} failed: {:?}", operation.failures),
                 OperationState::Running | OperationState::Unspecified => tokio::time::sleep(LOOK_EVERY).await,
+                stopped => anyhow::bail!("{id} is {}", stopped.as_str_name()),
             }
         }
     }

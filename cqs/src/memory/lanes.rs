@@ -1,14 +1,14 @@
 //! Lanes and their heads.
 //!
-//! Differs by necessity: heads are derived from the ready rows and the leases whenever they are asked for; changes told
-//! are not looked at.
+//! Differs by necessity: heads and places are derived from the ready rows and the leases whenever they are asked for;
+//! of the changes told only the keys are looked at.
 
 use domain::{LaneKind, StoreId, TenantId, Timestamp, limits};
 
 use super::MemoryUnit;
 use crate::{
     StoreError,
-    model::{Head, HeadChange, HeadKey, Lane, LaneClass, NewLane, RowKind},
+    model::{Gate, Head, HeadChange, HeadKey, Lane, NewLane, PlaceReport, RowKind},
     unit::{Held, Lanes},
 };
 
@@ -30,7 +30,8 @@ impl Lanes for MemoryUnit {
     async fn lane_open(&mut self, lane: NewLane, now: Timestamp) -> Result<Lane, StoreError> {
         self.work.last_lane += 1;
         let id = self.work.last_lane;
-        let lane = Lane { id, tenant: lane.tenant, kind: lane.kind, tracking_id: lane.tracking_id };
+        let NewLane { tenant, kind, tracking_id } = lane;
+        let lane = Lane { id, tenant, kind, tracking_id, gate: Gate::default() };
         self.work.lanes.insert(id, (lane.clone(), now));
         Ok(lane)
     }
@@ -59,7 +60,16 @@ impl Lanes for MemoryUnit {
         Ok(())
     }
 
-    async fn head_change(&mut self, _: &[(HeadKey, LaneClass, HeadChange)]) -> Result<(), StoreError> {
+    async fn head_change(
+        &mut self,
+        changes: &[(HeadKey, LaneKind, HeadChange)],
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        for (key, ..) in changes {
+            let waits = self.work.waiting.values().any(|(queue, row)| (*queue, row.lane) == (key.queue, key.lane));
+            let place = self.work.places.entry((key.queue, key.lane)).or_default();
+            place.waiting_since = if waits { place.waiting_since.or(Some(now)) } else { None };
+        }
         Ok(())
     }
 
@@ -67,25 +77,77 @@ impl Lanes for MemoryUnit {
         Ok(())
     }
 
-    async fn head_first(&mut self, queue: i64, class: LaneClass) -> Result<Option<Head>, StoreError> {
-        let heads = self.heads(queue).into_iter().filter(|(of, _)| *of == class).map(|(_, head)| head);
+    async fn head_first(&mut self, queue: i64, kind: LaneKind) -> Result<Option<Head>, StoreError> {
+        let heads = self.heads(queue).into_iter().filter(|(of, _)| *of == kind).map(|(_, head)| head);
         Ok(heads.min_by_key(|head| (head.claim_sla, head.lane, head.store.clone())))
     }
 
-    async fn head_in_turn(&mut self, queue: i64, after: i64) -> Result<Option<Head>, StoreError> {
-        let heads = self.heads(queue).into_iter().filter(|(of, head)| *of == LaneClass::Bulk && head.lane > after);
+    async fn head_in_turn(&mut self, queue: i64, kind: LaneKind, after: i64) -> Result<Option<Head>, StoreError> {
+        let heads = self.heads(queue).into_iter().filter(|(of, head)| *of == kind && head.lane > after);
         Ok(heads.map(|(_, head)| head).min_by_key(|head| (head.lane, head.claim_sla, head.store.clone())))
+    }
+
+    async fn place_close(&mut self, queue: i64, lane: i64, until: Timestamp) -> Result<(), StoreError> {
+        self.work.places.entry((queue, lane)).or_default().closed_until = Some(until);
+        Ok(())
+    }
+
+    async fn place_open(&mut self, queue: i64, now: Timestamp) -> Result<(), StoreError> {
+        for (_, place) in self.work.places.iter_mut().filter(|((of, _), _)| *of == queue) {
+            place.closed_until = place.closed_until.filter(|until| *until > now);
+        }
+        Ok(())
+    }
+
+    async fn place_next_open(&mut self, queue: i64) -> Result<Option<Timestamp>, StoreError> {
+        let places = self.work.places.iter().filter(|((of, _), _)| *of == queue);
+        Ok(places.filter_map(|(_, place)| place.closed_until).min())
+    }
+
+    async fn place_list(&mut self, lane: i64) -> Result<Vec<PlaceReport>, StoreError> {
+        let queues: Vec<i64> = self.work.queues.iter().map(|queue| queue.id).collect();
+        let place = |queue: i64| {
+            let place = self.work.places.get(&(queue, lane)).copied().unwrap_or_default();
+            let rows = || self.work.waiting.values().filter(|(of, row)| (*of, row.lane) == (queue, lane));
+            let count = |rows: usize| i64::try_from(rows).unwrap_or(i64::MAX);
+            let leases = self.work.leases.values().filter(|lease| (lease.queue, lease.lane) == (queue, lane));
+            PlaceReport {
+                queue,
+                ready: count(rows().filter(|(_, row)| row.due_at.is_none()).count()),
+                delayed: count(rows().filter(|(_, row)| row.due_at.is_some()).count()),
+                leased_labels: self.leased_labels(queue, lane),
+                closed_until: place.closed_until,
+                waiting_since: place.waiting_since,
+                next_due: rows().filter_map(|(_, row)| row.due_at).min(),
+                leased_until: leases.map(|lease| lease.expires_at).max(),
+            }
+        };
+        let there = |place: &PlaceReport| {
+            place.ready + place.delayed > 0 || place.leased_until.is_some() || place.closed_until.is_some()
+        };
+        Ok(queues.into_iter().map(place).filter(there).collect())
     }
 }
 
 impl MemoryUnit {
+    /// Labels of a lane that are leased in a queue.
+    fn leased_labels(&self, queue: i64, lane: i64) -> i64 {
+        let leases = self.work.leases.values().filter(|lease| (lease.queue, lease.lane) == (queue, lane));
+        let labels = leases.flat_map(|lease| {
+            let rows = self.work.leased.range((lease.generation, i64::MIN)..=(lease.generation, i64::MAX));
+            rows.filter(|(_, row)| row.kind() == RowKind::Label)
+        });
+        i64::try_from(labels.count()).unwrap_or(i64::MAX)
+    }
+
     fn is_idle(&self, lane: i64) -> bool {
-        !self.work.waiting.values().any(|(_, row)| row.lane == lane)
+        let cancelled = self.work.lanes.get(&lane).is_some_and(|(lane, _)| lane.gate.cancelled);
+        (cancelled || !self.work.waiting.values().any(|(_, row)| row.lane == lane))
             && !self.work.leases.values().any(|lease| lease.lane == lane)
     }
 
     /// Every claimable head of a queue.
-    fn heads(&self, queue: i64) -> Vec<(LaneClass, Head)> {
+    fn heads(&self, queue: i64) -> Vec<(LaneKind, Head)> {
         let mut keys: Vec<(i64, Option<StoreId>)> = Vec::new();
         for (_, lane, store, ..) in self.work.ready.iter().filter(|key| key.0 == queue) {
             if keys.last().is_none_or(|last| last.0 != *lane || last.1 != *store) {
@@ -95,7 +157,14 @@ impl MemoryUnit {
         keys.into_iter().filter_map(|(lane, store)| self.head(HeadKey { queue, lane, store })).collect()
     }
 
-    fn head(&self, key: HeadKey) -> Option<(LaneClass, Head)> {
+    fn head(&self, key: HeadKey) -> Option<(LaneKind, Head)> {
+        let lane = &self.work.lanes.get(&key.lane)?.0;
+        let leased_labels = self.leased_labels(key.queue, key.lane);
+        let full = lane.gate.limits.max_in_flight.is_some_and(|most| leased_labels >= most);
+        let place = self.work.places.get(&(key.queue, key.lane)).copied().unwrap_or_default();
+        if lane.gate.closed || full || place.closed_until.is_some() {
+            return None;
+        }
         let holds = |lease: &crate::model::Lease| lease.queue == key.queue && lease.store == key.store;
         if key.store.is_some() && self.work.leases.values().any(holds) {
             return None;
@@ -107,8 +176,7 @@ impl MemoryUnit {
             (Some(label), Some(parent)) => label.min(parent),
             (label, parent) => label.or(parent)?,
         };
-        let class = LaneClass::from(self.work.lanes.get(&key.lane)?.0.kind);
-        Some((class, Head { lane: key.lane, store: key.store, claim_sla, label_sla, parent_sla }))
+        Some((lane.kind, Head { lane: key.lane, store: key.store, claim_sla, label_sla, parent_sla, leased_labels }))
     }
 
     /// Whether a parent of the lane may be claimed in the queue now.

@@ -28,10 +28,22 @@ impl Ledger for MemoryUnit {
         Ok(sum.into_iter().collect())
     }
 
+    async fn ledger_revision(&mut self, lanes: &[i64]) -> Result<Vec<(i64, i64)>, StoreError> {
+        let mut sum: BTreeMap<i64, i64> = BTreeMap::new();
+        let folded = self.work.folded_changes.iter().map(|(lane, changes)| (*lane, *changes));
+        for (lane, changes) in folded.chain(self.work.deltas.iter().map(|(key, _)| (key.lane, 1))) {
+            if lanes.contains(&lane) {
+                *sum.entry(lane).or_default() += changes;
+            }
+        }
+        Ok(sum.into_iter().collect())
+    }
+
     async fn ledger_fold(&mut self, limit: usize) -> Result<usize, StoreError> {
         let folded = self.work.deltas.len().min(limit);
         for (key, counts) in self.work.deltas.drain(..folded) {
             *self.work.folded.entry(key).or_default() += counts;
+            *self.work.folded_changes.entry(key.lane).or_default() += 1;
         }
         Ok(folded)
     }
@@ -73,6 +85,11 @@ impl Ledger for MemoryUnit {
     async fn undelivered_among(&mut self, queue: i64, records: &[RecordKey]) -> Result<Vec<RecordKey>, StoreError> {
         let marked = |record: &&RecordKey| self.work.undelivered.contains(&(queue, (*record).clone()));
         Ok(records.iter().filter(marked).cloned().collect())
+    }
+
+    async fn undelivered_put(&mut self, queue: i64, records: &[RecordKey]) -> Result<(), StoreError> {
+        self.work.undelivered.extend(records.iter().map(|record| (queue, record.clone())));
+        Ok(())
     }
 
     async fn undelivered_clear(&mut self, queue: i64, records: &[RecordKey]) -> Result<(), StoreError> {

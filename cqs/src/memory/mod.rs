@@ -5,10 +5,12 @@
 //! state is large; nothing survives the process.
 
 mod audit;
+mod controls;
 mod lanes;
 mod leases;
 mod ledger;
 mod operations;
+mod paces;
 mod queues;
 mod rows;
 
@@ -26,8 +28,8 @@ use crate::{
     StoreError,
     announce::{Announcement, LeaseLane, Woken},
     model::{
-        AuditRow, CoalesceKey, Counts, DeadLetter, Lane, Lease, LedgerKey, Operation, Queue, RecordKey, Row, RowKind,
-        SplitCounts,
+        Act, AuditRow, CoalesceKey, Control, Counts, DeadLetter, Lane, Lease, LedgerKey, Operation, Queue, RecordKey,
+        Row, RowKind, SplitCounts,
     },
     steps,
     unit::SplitKey,
@@ -52,13 +54,29 @@ struct State {
     splits: BTreeMap<SplitKey, (SplitCounts, Timestamp)>,
     deltas: Vec<(LedgerKey, Counts)>,
     folded: BTreeMap<LedgerKey, Counts>,
+    /// Deltas folded so far, per lane.
+    folded_changes: BTreeMap<i64, i64>,
     dead: Vec<(i64, DeadLetter)>,
     undelivered: BTreeSet<(i64, RecordKey)>,
     operations: Vec<Operation>,
+    controls: BTreeMap<i64, Control>,
+    /// Cancelled lanes that may have rows left.
+    clearing: BTreeSet<i64>,
+    /// Per queue and lane: closed by a throttle until then; something has waited since then.
+    places: BTreeMap<(i64, i64), Place>,
+    brake: Option<Act>,
+    paces: BTreeSet<(Timestamp, i64, i64, i64)>,
     audit: Vec<AuditRow>,
     last_row: i64,
     last_lane: i64,
     last_generation: i64,
+}
+
+/// What of a place does not follow from rows and leases.
+#[derive(Debug, Clone, Copy, Default)]
+struct Place {
+    closed_until: Option<Timestamp>,
+    waiting_since: Option<Timestamp>,
 }
 
 /// The memory twin. Clones share their state.

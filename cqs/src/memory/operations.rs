@@ -15,6 +15,18 @@ impl Operations for MemoryUnit {
         Ok(self.work.operations.iter().find(named).cloned())
     }
 
+    async fn operation_of_lane(&mut self, lane: i64) -> Result<Option<Operation>, StoreError> {
+        Ok(self.work.operations.iter().find(|operation| operation.lane == lane).cloned())
+    }
+
+    async fn operation_running(&mut self, limit: usize) -> Result<Vec<i64>, StoreError> {
+        let running = self.work.operations.iter().filter(|operation| operation.finished_at.is_none());
+        let mut lanes: Vec<i64> = running.map(|operation| operation.lane).collect();
+        lanes.sort_unstable();
+        lanes.truncate(limit);
+        Ok(lanes)
+    }
+
     async fn operation_insert(&mut self, operation: &Operation) -> Result<bool, StoreError> {
         if self.operation_find(&operation.tenant, &operation.tracking_id).await?.is_some() {
             return Ok(false);

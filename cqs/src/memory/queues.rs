@@ -1,6 +1,6 @@
 //! Queues.
 
-use domain::QueueName;
+use domain::{QueueName, Timestamp};
 
 use super::MemoryUnit;
 use crate::{
@@ -30,6 +30,13 @@ impl Queues for MemoryUnit {
             }
         };
         Ok(self.work.queues.iter().map(backlog).collect())
+    }
+
+    async fn queue_polled(&mut self, queue: i64, now: Timestamp) -> Result<(), StoreError> {
+        if let Some(queue) = self.work.queues.iter_mut().find(|stored| stored.id == queue) {
+            queue.polled_at = Some(now);
+        }
+        Ok(())
     }
 
     async fn queue_put(&mut self, queue: &Queue) -> Result<(), StoreError> {

@@ -55,6 +55,24 @@ impl Rows for MemoryUnit {
         Ok(self.delayed(queue).filter_map(|row| row.due_at).min())
     }
 
+    async fn row_of_lane(&mut self, queue: i64, lane: i64, limit: usize) -> Result<Vec<Row>, StoreError> {
+        let rows = self.work.waiting.values().filter(|(of, row)| (*of, row.lane) == (queue, lane));
+        let mut rows: Vec<Row> = rows.map(|(_, row)| row.clone()).collect();
+        rows.sort_by_key(|row| match row.due_at {
+            None => (None, row.store.clone(), row.kind(), row.sla, row.id),
+            due_at => (due_at, None, RowKind::Label, Timestamp::default(), row.id),
+        });
+        rows.truncate(limit);
+        Ok(rows)
+    }
+
+    async fn row_remove(&mut self, _: i64, ids: &[i64]) -> Result<(), StoreError> {
+        for id in ids {
+            self.take_waiting(*id);
+        }
+        Ok(())
+    }
+
     async fn row_elsewhere(
         &mut self,
         queue: i64,

@@ -2,6 +2,8 @@
 
 use domain::{LaneKind, ServiceName, StoreId, TenantId, Timestamp, TrackingId};
 
+use super::Gate;
+
 /// A lane: rows of one tenant that are paused, cancelled, throttled and chosen together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lane {
@@ -13,6 +15,8 @@ pub struct Lane {
     pub kind: LaneKind,
     /// Of an operation, or of the write that fans out; none in an ordinary lane.
     pub tracking_id: Option<TrackingId>,
+    /// What an operation's controls make of it; open without limits in other lanes.
+    pub gate: Gate,
 }
 
 /// A lane to be opened.
@@ -57,6 +61,8 @@ pub struct Head {
     pub label_sla: Option<Timestamp>,
     /// SLA of the first ready parent, only when a parent may be claimed now.
     pub parent_sla: Option<Timestamp>,
+    /// Labels of the lane that are leased in the queue.
+    pub leased_labels: i64,
 }
 
 /// How a step changes the counts of one head. The head's SLAs are read again from the rows.
@@ -70,6 +76,8 @@ pub struct HeadChange {
     pub delayed: i64,
     /// Leased parents more.
     pub leased_parents: i64,
+    /// Leased labels more; counted per lane and queue, not per store.
+    pub leased_labels: i64,
 }
 
 /// Names a head.

@@ -1,6 +1,7 @@
 //! Rows, lanes, heads, leases, ledger counts: what the tables of a twin hold, in the words of the domain.
 
 mod audit;
+mod control;
 mod lane;
 mod ledger;
 mod operation;
@@ -8,8 +9,12 @@ mod queue;
 mod row;
 
 pub use audit::{AuditOutcome, AuditRow};
+pub use control::{
+    Act, Action, ActionKind, Approval, ApprovalState, BlockCause, Blocked, Control, ControlAsk, Gate, Hold,
+    LimitChange, Limited, Limits, Pace, Pause, PlaceReport, Receipt, State, StopFrom, StopWhen, Terms,
+};
 pub use lane::{Head, HeadChange, HeadKey, Lane, LaneClass, Lease, NewLane, SplitCounts};
 pub use ledger::{Counts, LedgerKey, QueueCounts};
-pub use operation::{DeadLetter, FailureGroup, Operation, OperationReport};
+pub use operation::{DeadLetter, FailureGroup, Operation, OperationReport, StageReport};
 pub use queue::{Backlog, Exclusive, Queue};
 pub use row::{CoalesceKey, Company, RecordKey, Row, RowKind, coalesce_key, coalesce_key_ref, record_key};

@@ -2,7 +2,7 @@
 
 use domain::{OperatorSubject, QueueName, Reason, TenantId, Timestamp, TrackingId, Urn};
 
-use super::{QueueCounts, Row};
+use super::{Blocked, Control, QueueCounts, Row, State};
 
 /// A row that will not be tried again.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,4 +70,27 @@ pub struct OperationReport {
     pub queues: Vec<QueueCounts>,
     /// Failed items by cause.
     pub failures: Vec<FailureGroup>,
+    /// What stops or slows it.
+    pub control: Control,
+    /// Where it stands.
+    pub state: State,
+    /// Every cause for which something of it waits.
+    pub blocked: Vec<Blocked>,
+    /// Per queue how fast it goes and since when something has waited.
+    pub stages: Vec<StageReport>,
+    /// Grows with every change of counts and controls.
+    pub revision: i64,
+    /// Latest end of a lease of it.
+    pub quiet_by: Option<Timestamp>,
+}
+
+/// How an operation goes in one queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StageReport {
+    /// The queue.
+    pub queue: QueueName,
+    /// Since when something of it has waited there without a break; none: nothing waits.
+    pub waiting_since: Option<Timestamp>,
+    /// Thousandths of labels handled or failed there per second, over the last minute; none: not measured yet.
+    pub milli_labels_per_s: Option<i64>,
 }

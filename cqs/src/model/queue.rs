@@ -1,6 +1,6 @@
 //! Queues.
 
-use domain::{DtoType, ParentShape, QueueName, SplitItem, StoreId, Urn};
+use domain::{DtoType, ParentShape, QueueName, SplitItem, StoreId, Timestamp, Urn};
 
 /// A queue as it is configured.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub struct Queue {
     pub shapes: Vec<ParentShape>,
     /// Whether one worker holds a store at a time.
     pub exclusive: Exclusive,
+    /// When a worker of it asked for work last, give or take a few seconds.
+    pub polled_at: Option<Timestamp>,
 }
 
 /// How much is to be done in a queue, parents counted like labels.

@@ -2,7 +2,7 @@
 
 use domain::{ErrorCode, Refusal, SplitItem, TenantId, Urn};
 
-use crate::model::{Operation, Queue};
+use crate::model::{Operation, Queue, Terms};
 
 /// Refuses unless every item is a parent of a shape the queue declared, all under one tenant. Gives the tenant.
 pub(crate) fn injected(queue: &Queue, items: &[SplitItem], scope: Option<&Urn>) -> Result<TenantId, Refusal> {
@@ -74,4 +74,15 @@ pub(crate) fn difference(accepted: &Operation, asked: &Operation) -> Option<&'st
     }
     // Two defaults are alike, whatever moment they were computed at; a chosen time is part of the request.
     (accepted.sla_chosen != asked.sla_chosen).then_some("sla_timestamp")
+}
+
+/// Likewise, of what else the operator chose.
+pub(crate) fn terms_difference(accepted: &Terms, asked: &Terms) -> Option<&'static str> {
+    if accepted.limits != asked.limits {
+        return Some("limits");
+    }
+    if accepted.stop_when != asked.stop_when {
+        return Some("stop_when");
+    }
+    (accepted.plan_id != asked.plan_id).then_some("plan_id")
 }

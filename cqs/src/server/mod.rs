@@ -1,6 +1,7 @@
 //! The gRPC server: extract, check the caller, call the store, map. One file per subject; the list below is the contract's.
 
 mod audit;
+mod control;
 mod operation;
 mod queue;
 mod self_enqueue;
@@ -115,6 +116,21 @@ fn plain_text(field: &str, text: &str, max_bytes: usize) -> Result<(), Refusal> 
     }
 }
 
+/// Longest detail of an audit row, in bytes; longer ones are cut.
+const DETAIL_MAX_BYTES: usize = 1_000;
+
+/// The detail of a refused call's audit row: the field and what was wrong.
+fn refusal_detail(refusal: &Refusal) -> String {
+    let mut detail = if refusal.field.is_empty() {
+        refusal.message.clone()
+    } else {
+        format!("{}: {}", refusal.field, refusal.message)
+    };
+    let cut = (0..=DETAIL_MAX_BYTES.min(detail.len())).rev().find(|end| detail.is_char_boundary(*end));
+    detail.truncate(cut.unwrap_or(0));
+    detail
+}
+
 /// A page token is the last position shown, in hexadecimal: opaque to callers, checked by us. Empty: from the newest.
 fn page_from(token: &str) -> Result<i64, Refusal> {
     if token.is_empty() {
@@ -200,6 +216,21 @@ impl ChangeQueueService for CqsServer {
         request: Request<wire::ListOperationsRequest>,
     ) -> Result<Response<wire::ListOperationsResponse>, Status> {
         self.list_operations(request).await.map(Response::new).map_err(status("ListOperations"))
+    }
+
+    async fn control_operation(
+        &self,
+        request: Request<wire::ControlOperationRequest>,
+    ) -> Result<Response<wire::ControlOperationResponse>, Status> {
+        self.control_operation(request).await.map(Response::new).map_err(status("ControlOperation"))
+    }
+
+    async fn set_brake(&self, request: Request<wire::SetBrakeRequest>) -> Result<Response<wire::Brake>, Status> {
+        self.set_brake(request).await.map(Response::new).map_err(status("SetBrake"))
+    }
+
+    async fn get_brake(&self, request: Request<wire::GetBrakeRequest>) -> Result<Response<wire::Brake>, Status> {
+        self.get_brake(request).await.map(Response::new).map_err(status("GetBrake"))
     }
 
     async fn append_audit(

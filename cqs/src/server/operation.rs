@@ -4,10 +4,18 @@ use domain::{ErrorCode, Refusal, ServiceName};
 use proto::{cqs::v1 as wire, parse_field, timestamp_to_wire};
 use tonic::Request;
 
-use super::{CqsServer, allowed, page_after, page_from, page_size, tenants};
+use super::{
+    CqsServer, allowed,
+    control::{act_to_wire, limits_to_wire},
+    page_after, page_from, page_size, tenants,
+};
 use crate::{
     StoreError,
-    model::{Counts, FailureGroup, OperationReport, QueueCounts},
+    model::{
+        Act, ActionKind, Approval, ApprovalState, BlockCause, Blocked, Counts, FailureGroup, Hold, OperationReport,
+        QueueCounts, StageReport, State, StopWhen,
+    },
+    policy::control,
 };
 
 /// Operations of a page when the caller names no number, and at most.
@@ -24,7 +32,7 @@ impl CqsServer {
         let request = request.into_inner();
         let tenant = parse_field("tenant_id", &request.tenant_id)?;
         let tracking_id = parse_field("tracking_id", &request.tracking_id)?;
-        let found = self.store.operation(tenant, tracking_id).await?;
+        let found = self.store.operation(tenant, tracking_id, self.parts.clock.now()).await?;
         // Another service's operation and an unknown one give the same answer.
         found
             .filter(|report| {
@@ -45,7 +53,7 @@ impl CqsServer {
         let size = page_size(request.page_size, PAGE_DEFAULT, PAGE_MAX)?;
         let before = page_from(&request.page_token)?;
         // One more than shown says whether there is a next page.
-        let mut reports = self.store.operations(tenants, before, size + 1).await?;
+        let mut reports = self.store.operations(tenants, (before, size + 1), self.parts.clock.now()).await?;
         let more = reports.len() > size;
         reports.truncate(size);
         let last = reports.last().filter(|_| more).map(|report| report.operation.id);
@@ -56,16 +64,11 @@ impl CqsServer {
     }
 }
 
-fn operation_to_wire(report: OperationReport) -> wire::Operation {
-    let OperationReport { operation, queues, failures } = report;
-    let any = |of: fn(&QueueCounts) -> i64| queues.iter().any(|counts| of(counts) > 0);
-    let state = if any(|counts| counts.labels.open() + counts.parents.open()) {
-        wire::OperationState::Running
-    } else if any(|counts| counts.labels.failed + counts.parents.failed) {
-        wire::OperationState::FinishedWithFailures
-    } else {
-        wire::OperationState::Succeeded
-    };
+pub(super) fn operation_to_wire(report: OperationReport) -> wire::Operation {
+    let controls = controls_to_wire(&report);
+    let OperationReport { operation, queues, failures, control, state, blocked, stages, revision, quiet_by: _ } =
+        report;
+    let stage = |counts: &QueueCounts| stages.iter().find(|stage| stage.queue == counts.queue);
     wire::Operation {
         tenant_id: operation.tenant.to_string(),
         tracking_id: operation.tracking_id.to_string(),
@@ -77,15 +80,103 @@ fn operation_to_wire(report: OperationReport) -> wire::Operation {
         accepted_at: Some(timestamp_to_wire(operation.accepted_at)),
         sla_timestamp: Some(timestamp_to_wire(operation.sla)),
         finished_at: operation.finished_at.map(timestamp_to_wire),
-        state: state.into(),
-        expansion_complete: !any(|counts| counts.parents.open()),
-        queues: queues.iter().map(counts_to_wire).collect(),
+        state: state_to_wire(state).into(),
+        // Parents that were cancelled are not split, so the totals are not those of the whole scope.
+        expansion_complete: !queues.iter().any(|counts| counts.parents.open() + counts.parents.cancelled > 0),
+        queues: queues.iter().map(|counts| counts_to_wire(counts, stage(counts))).collect(),
         failures: failures.into_iter().map(failures_to_wire).collect(),
         items_enqueued: i32::try_from(operation.items_enqueued).unwrap_or(i32::MAX),
+        controls: Some(controls),
+        revision,
+        blocked_on: blocked.into_iter().map(blocked_to_wire).collect(),
+        allowed: control::allowed(state).iter().map(|kind| kind_to_wire(*kind).into()).collect(),
+        stop_when: control.terms.stop_when.map(stop_when_to_wire),
+        plan_id: control.terms.plan_id,
     }
 }
 
-fn counts_to_wire(counts: &QueueCounts) -> wire::QueueCounts {
+fn state_to_wire(state: State) -> wire::OperationState {
+    match state {
+        State::AwaitingApproval => wire::OperationState::AwaitingApproval,
+        State::Running => wire::OperationState::Running,
+        State::Paused => wire::OperationState::Paused,
+        State::Held => wire::OperationState::Held,
+        State::Cancelling => wire::OperationState::Cancelling,
+        State::Cancelled => wire::OperationState::Cancelled,
+        State::Succeeded => wire::OperationState::Succeeded,
+        State::FinishedWithFailures => wire::OperationState::FinishedWithFailures,
+    }
+}
+
+fn kind_to_wire(kind: ActionKind) -> wire::ControlAction {
+    match kind {
+        ActionKind::Pause => wire::ControlAction::Pause,
+        ActionKind::Resume => wire::ControlAction::Resume,
+        ActionKind::Cancel => wire::ControlAction::Cancel,
+        ActionKind::SetLimits => wire::ControlAction::SetLimits,
+        ActionKind::Approve => wire::ControlAction::Approve,
+        ActionKind::Decline => wire::ControlAction::Decline,
+    }
+}
+
+fn blocked_to_wire(blocked: Blocked) -> wire::Blocked {
+    let cause = match blocked.cause {
+        BlockCause::AwaitingApproval => wire::BlockCause::AwaitingApproval,
+        BlockCause::Brake => wire::BlockCause::Brake,
+        BlockCause::Paused => wire::BlockCause::Paused,
+        BlockCause::Held => wire::BlockCause::Held,
+        BlockCause::Throttled => wire::BlockCause::Throttled,
+        BlockCause::InFlightLimit => wire::BlockCause::InFlightLimit,
+        BlockCause::NoWorker => wire::BlockCause::NoWorker,
+        BlockCause::NotDue => wire::BlockCause::NotDue,
+    };
+    wire::Blocked {
+        cause: cause.into(),
+        queue_name: blocked.queue.as_ref().map(ToString::to_string).unwrap_or_default(),
+        until: blocked.until.map(timestamp_to_wire),
+        detail: blocked.detail,
+    }
+}
+
+fn controls_to_wire(report: &OperationReport) -> wire::OperationControls {
+    let control = &report.control;
+    let held = |hold: &Hold| Act { at: hold.at, by: None, reason: hold.cause.clone() };
+    wire::OperationControls {
+        paused: control.paused.as_ref().map(|pause| act_to_wire(&pause.act)),
+        paused_until: control.paused.as_ref().and_then(|pause| pause.until).map(timestamp_to_wire),
+        cancelled: control.cancelled.as_ref().map(act_to_wire),
+        quiet_by: report.quiet_by.filter(|_| report.state == State::Cancelling).map(timestamp_to_wire),
+        held: control.held.as_ref().map(|hold| act_to_wire(&held(hold))),
+        limits: Some(limits_to_wire(control.limits)),
+        limited: control.limited.as_ref().map(|limited| act_to_wire(&limited.act)),
+        limited_until: control.limited.as_ref().and_then(|limited| limited.until).map(timestamp_to_wire),
+        approval: control.approval.as_ref().map(approval_to_wire),
+    }
+}
+
+fn approval_to_wire(approval: &Approval) -> wire::Approval {
+    let state = match approval.state {
+        ApprovalState::Awaiting => wire::ApprovalState::Awaiting,
+        ApprovalState::Approved => wire::ApprovalState::Approved,
+        ApprovalState::Declined => wire::ApprovalState::Declined,
+        ApprovalState::Expired => wire::ApprovalState::Expired,
+    };
+    wire::Approval {
+        state: state.into(),
+        label_count: approval.label_count,
+        expires_at: Some(timestamp_to_wire(approval.expires_at)),
+        decided: approval.decided.as_ref().map(act_to_wire),
+    }
+}
+
+fn stop_when_to_wire(stop_when: StopWhen) -> wire::StopWhen {
+    wire::StopWhen {
+        failure_ratio_percent: i32::try_from(stop_when.failure_ratio_percent).unwrap_or(i32::MAX),
+        min_sample: i32::try_from(stop_when.min_sample).unwrap_or(i32::MAX),
+    }
+}
+
+fn counts_to_wire(counts: &QueueCounts, stage: Option<&StageReport>) -> wire::QueueCounts {
     let Counts { enqueued, done, unchanged, failed, coalesced, cancelled, waiting, leased } = counts.labels;
     let parents = counts.parents;
     wire::QueueCounts {
@@ -105,7 +196,15 @@ fn counts_to_wire(counts: &QueueCounts) -> wire::QueueCounts {
         parents_cancelled: parents.cancelled,
         parents_waiting: parents.waiting,
         parents_leased: parents.leased,
+        waiting_since: stage.and_then(|stage| stage.waiting_since).map(timestamp_to_wire),
+        labels_per_s: stage.and_then(|stage| stage.milli_labels_per_s).map(rate_to_wire),
     }
+}
+
+/// Labels per second. A rate is far below the 2^53 thousandths up to which this is exact.
+#[expect(clippy::cast_precision_loss, reason = "exact below 2^53")]
+fn rate_to_wire(milli_labels_per_s: i64) -> f64 {
+    milli_labels_per_s as f64 / 1e3
 }
 
 fn failures_to_wire(group: FailureGroup) -> wire::FailureGroup {

@@ -7,17 +7,21 @@ use proto::{cqs::v1 as wire, parse_field, split_item_from_wire, timestamp_from_w
 use sha2::{Digest as _, Sha256};
 use tonic::Request;
 
-use super::{CqsServer, count_in, plain_text};
+use super::{
+    CqsServer,
+    control::{limits_from_wire, stop_when_from_wire},
+    count_in, plain_text, refusal_detail,
+};
 use crate::{
     StoreError,
-    model::{AuditOutcome, AuditRow},
-    store::{InjectAsk, Injected},
+    model::{AuditOutcome, AuditRow, Terms},
+    store::{ApprovalAsk, InjectAsk, Injected},
 };
 
 /// Longest name of a trigger, in bytes.
 const TRIGGER_MAX_BYTES: usize = 64;
-/// Longest detail of an audit row, in bytes; longer ones are cut.
-const DETAIL_MAX_BYTES: usize = 1_000;
+/// Longest plan id, in bytes.
+const PLAN_ID_MAX_BYTES: usize = 128;
 /// The action's name in the audit log.
 const ACTION: &str = crate::steps::self_enqueue::ACTION;
 
@@ -81,13 +85,6 @@ impl CqsServer {
         (refusal, request_digest): (&Refusal, String),
     ) -> AuditRow {
         let subject = request.operator_subject.parse::<OperatorSubject>();
-        let mut detail = if refusal.field.is_empty() {
-            refusal.message.clone()
-        } else {
-            format!("{}: {}", refusal.field, refusal.message)
-        };
-        let cut = (0..=DETAIL_MAX_BYTES.min(detail.len())).rev().find(|end| detail.is_char_boundary(*end));
-        detail.truncate(cut.unwrap_or(0));
         AuditRow {
             id: 0,
             at: self.parts.clock.now(),
@@ -100,7 +97,7 @@ impl CqsServer {
             request_digest,
             outcome: AuditOutcome::Refused,
             error_code: refusal.code.as_str().to_owned(),
-            detail,
+            detail: refusal_detail(refusal),
         }
     }
 }
@@ -137,6 +134,13 @@ fn parse(caller: &Caller, request: &wire::SelfEnqueueRequest, digest: &str) -> R
         .filter(|text| none_if_empty(text))
         .map(|text| parse_field("scope", text))
         .transpose()?;
+    plain_text("plan_id", &request.plan_id, PLAN_ID_MAX_BYTES)?;
+    let terms = Terms {
+        limits: limits_from_wire(request.limits.as_ref())?,
+        stop_when: stop_when_from_wire(request.stop_when.as_ref())?,
+        plan_id: request.plan_id.clone(),
+    };
+    let approval = request.approval.as_ref().map(approval_from_wire).transpose()?;
     Ok(InjectAsk {
         service: caller.service(),
         queue,
@@ -148,6 +152,20 @@ fn parse(caller: &Caller, request: &wire::SelfEnqueueRequest, digest: &str) -> R
         operator_subject,
         trigger: request.trigger.clone(),
         scope,
+        terms,
+        approval,
         request_digest: digest.to_owned(),
+    })
+}
+
+fn approval_from_wire(approval: &wire::ApprovalRequired) -> Result<ApprovalAsk, Refusal> {
+    if approval.label_count < 0 {
+        return Err(Refusal::field("approval.label_count", "must not be negative"));
+    }
+    let expires_at =
+        approval.expires_at.as_ref().ok_or_else(|| Refusal::field("approval.expires_at", "is required"))?;
+    Ok(ApprovalAsk {
+        label_count: approval.label_count,
+        expires_at: timestamp_from_wire("approval.expires_at", expires_at)?,
     })
 }

@@ -1,7 +1,8 @@
 //! Lanes and their heads.
 //!
 //! Differs by necessity: heads are rows whose counts a step changes by what it did, and whose SLAs are read again from the
-//! claiming index, one probe each.
+//! claiming index, one probe each. Places are rows whose first SLA is read again from their heads, one probe each; it is
+//! NULL while the lane is closed there, so that the choice's indexes do not hold such a place at all.
 
 use domain::{LaneKind, StoreId, TenantId, Timestamp, limits};
 use serde_json::json;
@@ -13,25 +14,32 @@ use super::{
 };
 use crate::{
     StoreError,
-    model::{Head, HeadChange, HeadKey, Lane, LaneClass, NewLane},
+    model::{Gate, Head, HeadChange, HeadKey, Lane, Limits, NewLane, PlaceReport},
     unit::{Held, Lanes},
 };
 
 impl Lanes for SqliteUnit<'_> {
     async fn lane_find(&mut self, lane: i64) -> Result<Option<Lane>, StoreError> {
-        let found = sqlx::query("SELECT lane, tenant, kind, tracking_id FROM cqs_lane WHERE lane = ?1")
-            .bind(lane)
-            .fetch_optional(&mut *self.conn)
-            .await?;
+        let found = sqlx::query(
+            "SELECT lane, tenant, kind, tracking_id, closed, cancelled_at IS NOT NULL AS cancelled, throttle_per_s,
+                max_in_flight, stops
+             FROM cqs_lane WHERE lane = ?1",
+        )
+        .bind(lane)
+        .fetch_optional(&mut *self.conn)
+        .await?;
         found.as_ref().map(read_lane).transpose()
     }
 
     async fn lane_ordinary(&mut self, tenant: &TenantId, now: Timestamp) -> Result<Lane, StoreError> {
-        let found =
-            sqlx::query("SELECT lane, tenant, kind, tracking_id FROM cqs_lane WHERE tenant = ?1 AND kind = 'ordinary'")
-                .bind(tenant.as_str())
-                .fetch_optional(&mut *self.conn)
-                .await?;
+        let found = sqlx::query(
+            "SELECT lane, tenant, kind, tracking_id, closed, cancelled_at IS NOT NULL AS cancelled, throttle_per_s,
+                max_in_flight, stops
+             FROM cqs_lane WHERE tenant = ?1 AND kind = 'ordinary'",
+        )
+        .bind(tenant.as_str())
+        .fetch_optional(&mut *self.conn)
+        .await?;
         if let Some(row) = &found {
             return read_lane(row);
         }
@@ -49,14 +57,16 @@ impl Lanes for SqliteUnit<'_> {
         .bind(now.as_ms())
         .fetch_one(&mut *self.conn)
         .await?;
-        Ok(Lane { id, tenant: lane.tenant, kind: lane.kind, tracking_id: lane.tracking_id })
+        let NewLane { tenant, kind, tracking_id } = lane;
+        Ok(Lane { id, tenant, kind, tracking_id, gate: Gate::default() })
     }
 
     async fn lane_is_idle(&mut self, lane: i64) -> Result<bool, StoreError> {
         // A head that holds nothing is removed, but one that only keeps a leased parent stays: its lease is there, too.
         let idle = sqlx::query_scalar(
-            "SELECT NOT EXISTS (SELECT 1 FROM cqs_head WHERE lane = ?1)
-                AND NOT EXISTS (SELECT 1 FROM cqs_lease WHERE lane = ?1)",
+            "SELECT NOT EXISTS (SELECT 1 FROM cqs_lease WHERE lane = ?1)
+                AND (NOT EXISTS (SELECT 1 FROM cqs_head WHERE lane = ?1)
+                    OR EXISTS (SELECT 1 FROM cqs_lane WHERE lane = ?1 AND cancelled_at IS NOT NULL))",
         )
         .bind(lane)
         .fetch_one(&mut *self.conn)
@@ -85,26 +95,37 @@ impl Lanes for SqliteUnit<'_> {
         Ok(())
     }
 
-    async fn head_change(&mut self, changes: &[(HeadKey, LaneClass, HeadChange)]) -> Result<(), StoreError> {
-        let keys = changes.iter().map(|(key, class, change)| {
+    async fn head_change(
+        &mut self,
+        changes: &[(HeadKey, LaneKind, HeadChange)],
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let keys = changes.iter().map(|(key, kind, change)| {
             json!([
                 key.queue,
                 key.lane,
                 store_text(key.store.as_ref()),
-                i64::from(*class == LaneClass::Bulk),
+                i64::from(*kind != LaneKind::Ordinary),
                 change.ready_labels,
                 change.ready_parents,
                 change.delayed,
                 change.leased_parents,
+                change.leased_labels,
+                kind.as_str(),
             ])
         });
         let changes = json_text(&keys.collect::<Vec<_>>())?;
-        sqlx::query(HEADS_CHANGE).bind(&changes).bind(limits::LANE_READY_MAX).execute(&mut *self.conn).await?;
+        sqlx::query(HEADS_CHANGE)
+            .bind(&changes)
+            .bind(limits::LANE_READY_MAX)
+            .bind(now.as_ms())
+            .execute(&mut *self.conn)
+            .await?;
         Ok(())
     }
 
     async fn head_hold(&mut self, queue: i64, store: &StoreId, held: Held) -> Result<(), StoreError> {
-        sqlx::query("UPDATE cqs_head SET held = ?3 WHERE queue = ?1 AND store = ?2 AND store <> ''")
+        sqlx::query(HEADS_HOLD)
             .bind(queue)
             .bind(store.as_str())
             .bind(held == Held::Held)
@@ -113,38 +134,101 @@ impl Lanes for SqliteUnit<'_> {
         Ok(())
     }
 
-    async fn head_first(&mut self, queue: i64, class: LaneClass) -> Result<Option<Head>, StoreError> {
+    async fn head_first(&mut self, queue: i64, kind: LaneKind) -> Result<Option<Head>, StoreError> {
         let found = sqlx::query(
-            "SELECT lane, store, claim_sla, label_sla, iif(open, parent_sla, NULL) AS parent_sla FROM cqs_head
-             WHERE queue = ?1 AND bulk = ?2 AND claim_sla IS NOT NULL ORDER BY claim_sla, lane, store LIMIT 1",
+            "SELECT h.lane, h.store, h.claim_sla, h.label_sla, iif(h.open, h.parent_sla, NULL) AS parent_sla,
+                p.leased_labels
+             FROM (SELECT queue, lane, leased_labels FROM cqs_place
+                WHERE queue = ?1 AND kind = ?2 AND first_sla IS NOT NULL ORDER BY first_sla, lane LIMIT 1) p
+             CROSS JOIN cqs_head h ON h.queue = p.queue AND h.lane = p.lane
+             WHERE h.claim_sla IS NOT NULL ORDER BY h.claim_sla, h.store LIMIT 1",
         )
         .bind(queue)
-        .bind(class == LaneClass::Bulk)
+        .bind(kind.as_str())
         .fetch_optional(&mut *self.conn)
         .await?;
         found.as_ref().map(read_head).transpose()
     }
 
-    async fn head_in_turn(&mut self, queue: i64, after: i64) -> Result<Option<Head>, StoreError> {
+    async fn head_in_turn(&mut self, queue: i64, kind: LaneKind, after: i64) -> Result<Option<Head>, StoreError> {
         let found = sqlx::query(
-            "SELECT lane, store, claim_sla, label_sla, iif(open, parent_sla, NULL) AS parent_sla FROM cqs_head
-             WHERE queue = ?1 AND bulk = 1 AND claim_sla IS NOT NULL AND lane > ?2
-             ORDER BY lane, claim_sla, store LIMIT 1",
+            "SELECT h.lane, h.store, h.claim_sla, h.label_sla, iif(h.open, h.parent_sla, NULL) AS parent_sla,
+                p.leased_labels
+             FROM (SELECT queue, lane, leased_labels FROM cqs_place
+                WHERE queue = ?1 AND kind = ?2 AND first_sla IS NOT NULL AND lane > ?3 ORDER BY lane LIMIT 1) p
+             CROSS JOIN cqs_head h ON h.queue = p.queue AND h.lane = p.lane
+             WHERE h.claim_sla IS NOT NULL ORDER BY h.claim_sla, h.store LIMIT 1",
         )
         .bind(queue)
+        .bind(kind.as_str())
         .bind(after)
         .fetch_optional(&mut *self.conn)
         .await?;
         found.as_ref().map(read_head).transpose()
     }
+
+    async fn place_close(&mut self, queue: i64, lane: i64, until: Timestamp) -> Result<(), StoreError> {
+        sqlx::query("UPDATE cqs_place SET closed_until = ?3, first_sla = NULL WHERE queue = ?1 AND lane = ?2")
+            .bind(queue)
+            .bind(lane)
+            .bind(until.as_ms())
+            .execute(&mut *self.conn)
+            .await?;
+        Ok(())
+    }
+
+    async fn place_open(&mut self, queue: i64, now: Timestamp) -> Result<(), StoreError> {
+        let due: Vec<i64> = sqlx::query_scalar(
+            "SELECT lane FROM cqs_place WHERE queue = ?1 AND closed_until IS NOT NULL AND closed_until <= ?2",
+        )
+        .bind(queue)
+        .bind(now.as_ms())
+        .fetch_all(&mut *self.conn)
+        .await?;
+        if !due.is_empty() {
+            sqlx::query(PLACES_OPEN).bind(json_text(&due)?).bind(queue).execute(&mut *self.conn).await?;
+        }
+        Ok(())
+    }
+
+    async fn place_next_open(&mut self, queue: i64) -> Result<Option<Timestamp>, StoreError> {
+        let next: Option<i64> =
+            sqlx::query_scalar("SELECT min(closed_until) FROM cqs_place WHERE queue = ?1 AND closed_until IS NOT NULL")
+                .bind(queue)
+                .fetch_one(&mut *self.conn)
+                .await?;
+        Ok(next.map(Timestamp::from_ms))
+    }
+
+    async fn place_list(&mut self, lane: i64) -> Result<Vec<PlaceReport>, StoreError> {
+        let rows = sqlx::query(
+            "SELECT p.queue, p.lane, p.leased_labels, p.closed_until, p.waiting_since,
+                (SELECT coalesce(sum(ready_labels + ready_parents), 0) FROM cqs_head h
+                    WHERE h.queue = p.queue AND h.lane = p.lane) AS ready,
+                (SELECT coalesce(sum(delayed), 0) FROM cqs_head h
+                    WHERE h.queue = p.queue AND h.lane = p.lane) AS delayed,
+                (SELECT min(due_at) FROM cqs_waiting w
+                    WHERE w.lane = p.lane AND w.queue = p.queue AND w.due_at IS NOT NULL) AS next_due,
+                (SELECT max(expires_at) FROM cqs_lease s WHERE s.lane = p.lane AND s.queue = p.queue) AS leased_until
+             FROM cqs_place p WHERE p.lane = ?1 ORDER BY p.queue",
+        )
+        .bind(lane)
+        .fetch_all(&mut *self.conn)
+        .await?;
+        rows.iter().map(read_place).collect()
+    }
 }
 
-/// One text of four statements, so that the two threads change hands once. `?1` rows [queue, lane, store, bulk, ready
-/// labels, ready parents, delayed, leased parents], `?2` how many ready labels close a lane for parents.
+/// One text of seven statements, so that the two threads change hands once. `?1` rows [queue, lane, store, bulk, ready
+/// labels, ready parents, delayed, leased parents, leased labels, kind], `?2` how many ready labels close a lane for
+/// parents, `?3` now.
 /// - Missing heads, at zero: an upsert of a difference would meet the CHECKs before the conflict.
 /// - Counts and SLAs.
 /// - Whether parents may be claimed, which holds for a lane, so for all its heads in the queue alike.
 /// - Empty heads go.
+/// - Missing places.
+/// - Their leased labels and first SLA.
+/// - Empty places go.
 const HEADS_CHANGE: &str = "
 INSERT INTO cqs_head (queue, lane, store, bulk, held)
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3,
@@ -181,7 +265,74 @@ WHERE cqs_head.queue = lanes.queue AND cqs_head.lane = lanes.lane AND cqs_head.o
 
 DELETE FROM cqs_head
 WHERE (queue, lane, store) IN (SELECT value ->> 0, value ->> 1, value ->> 2 FROM jsonb_each(?1))
-    AND ready_labels = 0 AND ready_parents = 0 AND delayed = 0 AND leased_parents = 0";
+    AND ready_labels = 0 AND ready_parents = 0 AND delayed = 0 AND leased_parents = 0;
+
+INSERT INTO cqs_place (queue, lane, kind)
+SELECT value ->> 0, value ->> 1, value ->> 9 FROM jsonb_each(?1) WHERE true
+ON CONFLICT DO NOTHING;
+
+UPDATE cqs_place SET
+    leased_labels = leased_labels + touched.leased,
+    waiting_since = CASE
+        WHEN EXISTS (SELECT 1 FROM cqs_head h WHERE h.queue = cqs_place.queue AND h.lane = cqs_place.lane
+            AND h.ready_labels + h.ready_parents + h.delayed > 0)
+        THEN coalesce(waiting_since, ?3) END,
+    first_sla = CASE
+        WHEN closed_until IS NOT NULL OR EXISTS (SELECT 1 FROM cqs_lane l WHERE l.lane = cqs_place.lane
+            AND (l.closed = 1 OR l.max_in_flight <= leased_labels + touched.leased)) THEN NULL
+        ELSE (SELECT claim_sla FROM cqs_head h
+            WHERE h.queue = cqs_place.queue AND h.lane = cqs_place.lane AND h.claim_sla IS NOT NULL
+            ORDER BY claim_sla LIMIT 1) END
+FROM (
+    SELECT value ->> 0 AS queue, value ->> 1 AS lane, sum(value ->> 8) AS leased FROM jsonb_each(?1)
+    GROUP BY value ->> 0, value ->> 1
+) touched
+WHERE cqs_place.queue = touched.queue AND cqs_place.lane = touched.lane;
+
+DELETE FROM cqs_place
+WHERE (queue, lane) IN (SELECT value ->> 0, value ->> 1 FROM jsonb_each(?1))
+    AND leased_labels = 0 AND closed_until IS NULL
+    AND NOT EXISTS (SELECT 1 FROM cqs_head h WHERE h.queue = cqs_place.queue AND h.lane = cqs_place.lane)";
+
+/// Marks the heads of a store, then reads the first SLA of the places that have one of them. `?1` queue, `?2` store, `?3`
+/// held or free.
+const HEADS_HOLD: &str = "
+UPDATE cqs_head SET held = ?3 WHERE queue = ?1 AND store = ?2 AND store <> '';
+
+UPDATE cqs_place SET first_sla = CASE
+    WHEN closed_until IS NOT NULL OR EXISTS (SELECT 1 FROM cqs_lane l WHERE l.lane = cqs_place.lane
+        AND (l.closed = 1 OR l.max_in_flight <= leased_labels)) THEN NULL
+    ELSE (SELECT claim_sla FROM cqs_head h
+        WHERE h.queue = cqs_place.queue AND h.lane = cqs_place.lane AND h.claim_sla IS NOT NULL
+        ORDER BY claim_sla LIMIT 1) END
+WHERE queue = ?1 AND lane IN (SELECT lane FROM cqs_head WHERE queue = ?1 AND store = ?2 AND store <> '')";
+
+/// Opens the places of the lanes `?1` in the queue `?2`; empty ones go.
+const PLACES_OPEN: &str = "
+UPDATE cqs_place SET closed_until = NULL, first_sla = CASE
+    WHEN EXISTS (SELECT 1 FROM cqs_lane l WHERE l.lane = cqs_place.lane
+        AND (l.closed = 1 OR l.max_in_flight <= leased_labels)) THEN NULL
+    ELSE (SELECT claim_sla FROM cqs_head h
+        WHERE h.queue = cqs_place.queue AND h.lane = cqs_place.lane AND h.claim_sla IS NOT NULL
+        ORDER BY claim_sla LIMIT 1) END
+WHERE queue = ?2 AND lane IN (SELECT value FROM jsonb_each(?1));
+
+DELETE FROM cqs_place
+WHERE queue = ?2 AND lane IN (SELECT value FROM jsonb_each(?1)) AND leased_labels = 0
+    AND NOT EXISTS (SELECT 1 FROM cqs_head h WHERE h.queue = cqs_place.queue AND h.lane = cqs_place.lane)";
+
+/// After a change of the gate of the lane `?1`: its places are open for its throttle, and their first SLA is read.
+pub(super) const PLACES_GATE: &str = "
+UPDATE cqs_place SET closed_until = NULL, first_sla = CASE
+    WHEN EXISTS (SELECT 1 FROM cqs_lane l WHERE l.lane = cqs_place.lane
+        AND (l.closed = 1 OR l.max_in_flight <= leased_labels)) THEN NULL
+    ELSE (SELECT claim_sla FROM cqs_head h
+        WHERE h.queue = cqs_place.queue AND h.lane = cqs_place.lane AND h.claim_sla IS NOT NULL
+        ORDER BY claim_sla LIMIT 1) END
+WHERE lane = ?1;
+
+DELETE FROM cqs_place WHERE lane = ?1 AND leased_labels = 0
+    AND NOT EXISTS (SELECT 1 FROM cqs_head h WHERE h.queue = cqs_place.queue AND h.lane = cqs_place.lane)";
 
 fn read_lane(row: &SqliteRow) -> Result<Lane, StoreError> {
     let columns = Columns { table: "cqs_lane", row, key: "lane" };
@@ -190,6 +341,29 @@ fn read_lane(row: &SqliteRow) -> Result<Lane, StoreError> {
         tenant: columns.parse("tenant")?,
         kind: columns.parse("kind")?,
         tracking_id: columns.parse_if("tracking_id")?,
+        gate: Gate {
+            closed: columns.get("closed")?,
+            cancelled: columns.get("cancelled")?,
+            limits: Limits {
+                throttle_per_s: columns.get("throttle_per_s")?,
+                max_in_flight: columns.get("max_in_flight")?,
+            },
+            stops: columns.get("stops")?,
+        },
+    })
+}
+
+fn read_place(row: &SqliteRow) -> Result<PlaceReport, StoreError> {
+    let columns = Columns { table: "cqs_place", row, key: "lane" };
+    Ok(PlaceReport {
+        queue: columns.get("queue")?,
+        ready: columns.get("ready")?,
+        delayed: columns.get("delayed")?,
+        leased_labels: columns.get("leased_labels")?,
+        closed_until: columns.time_if("closed_until")?,
+        waiting_since: columns.time_if("waiting_since")?,
+        next_due: columns.time_if("next_due")?,
+        leased_until: columns.time_if("leased_until")?,
     })
 }
 
@@ -201,5 +375,6 @@ fn read_head(row: &SqliteRow) -> Result<Head, StoreError> {
         claim_sla: columns.time("claim_sla")?,
         label_sla: columns.time_if("label_sla")?,
         parent_sla: columns.time_if("parent_sla")?,
+        leased_labels: columns.get("leased_labels")?,
     })
 }

@@ -64,6 +64,20 @@ impl Ledger for SqliteUnit<'_> {
         rows.iter().map(read_counts).collect()
     }
 
+    async fn ledger_revision(&mut self, lanes: &[i64]) -> Result<Vec<(i64, i64)>, StoreError> {
+        Ok(sqlx::query_as(
+            "SELECT lane, sum(changes) FROM (
+                SELECT lane, changes FROM cqs_ledger WHERE lane IN (SELECT value FROM jsonb_each(?1))
+                UNION ALL
+                SELECT lane, 1 FROM cqs_ledger_delta WHERE lane IN (SELECT value FROM jsonb_each(?1))
+             )
+             GROUP BY lane ORDER BY lane",
+        )
+        .bind(json_text(&lanes)?)
+        .fetch_all(&mut *self.conn)
+        .await?)
+    }
+
     async fn ledger_fold(&mut self, limit: usize) -> Result<usize, StoreError> {
         let (last, folded): (Option<i64>, i64) =
             sqlx::query_as("SELECT max(id), count(*) FROM (SELECT id FROM cqs_ledger_delta ORDER BY id LIMIT ?1)")
@@ -74,14 +88,15 @@ impl Ledger for SqliteUnit<'_> {
         // NOT INDEXED: by id, so that a backlog of deltas is not read through by lane.
         sqlx::query(
             "INSERT INTO cqs_ledger (lane, queue, is_parent, enqueued, done, unchanged, failed, coalesced, cancelled,
-                waiting, leased)
+                waiting, leased, changes)
              SELECT lane, queue, is_parent, sum(enqueued), sum(done), sum(unchanged), sum(failed), sum(coalesced),
-                sum(cancelled), sum(waiting), sum(leased)
+                sum(cancelled), sum(waiting), sum(leased), count(*)
              FROM cqs_ledger_delta NOT INDEXED WHERE id <= ?1 GROUP BY lane, queue, is_parent
              ON CONFLICT DO UPDATE SET enqueued = enqueued + excluded.enqueued, done = done + excluded.done,
                 unchanged = unchanged + excluded.unchanged, failed = failed + excluded.failed,
                 coalesced = coalesced + excluded.coalesced, cancelled = cancelled + excluded.cancelled,
-                waiting = waiting + excluded.waiting, leased = leased + excluded.leased",
+                waiting = waiting + excluded.waiting, leased = leased + excluded.leased,
+                changes = changes + excluded.changes",
         )
         .bind(last)
         .execute(&mut *self.conn)
@@ -106,15 +121,7 @@ impl Ledger for SqliteUnit<'_> {
         .execute(&mut *self.conn)
         .await?;
         let records: Vec<RecordKey> = dead.iter().filter_map(|letter| record_key(&letter.row.item)).collect();
-        sqlx::query(
-            "INSERT INTO cqs_undelivered (queue, urn, dto_type)
-             SELECT ?2, value ->> 0, value ->> 1 FROM jsonb_each(?1) WHERE true ON CONFLICT DO NOTHING",
-        )
-        .bind(records_json(&records)?)
-        .bind(queue)
-        .execute(&mut *self.conn)
-        .await?;
-        Ok(())
+        self.undelivered_put(queue, &records).await
     }
 
     async fn dead_groups(&mut self, lane: i64, limit: usize) -> Result<Vec<FailureGroup>, StoreError> {
@@ -156,6 +163,18 @@ impl Ledger for SqliteUnit<'_> {
         .fetch_all(&mut *self.conn)
         .await?;
         read_records("cqs_undelivered", &rows)
+    }
+
+    async fn undelivered_put(&mut self, queue: i64, records: &[RecordKey]) -> Result<(), StoreError> {
+        sqlx::query(
+            "INSERT INTO cqs_undelivered (queue, urn, dto_type)
+             SELECT ?2, value ->> 0, value ->> 1 FROM jsonb_each(?1) WHERE true ON CONFLICT DO NOTHING",
+        )
+        .bind(records_json(records)?)
+        .bind(queue)
+        .execute(&mut *self.conn)
+        .await?;
+        Ok(())
     }
 
     async fn undelivered_clear(&mut self, queue: i64, records: &[RecordKey]) -> Result<(), StoreError> {

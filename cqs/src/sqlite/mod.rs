@@ -7,10 +7,12 @@
 
 mod audit;
 mod columns;
+mod controls;
 mod lanes;
 mod leases;
 mod ledger;
 mod operations;
+mod paces;
 mod queues;
 mod rows;
 

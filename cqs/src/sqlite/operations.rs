@@ -27,6 +27,25 @@ impl Operations for SqliteUnit<'_> {
         found.as_ref().map(read_operation).transpose()
     }
 
+    async fn operation_of_lane(&mut self, lane: i64) -> Result<Option<Operation>, StoreError> {
+        let found = sqlx::query(
+            "SELECT id, tenant, tracking_id, lane, queue, trigger_name, scope, reason, operator_subject, accepted_at, sla,
+                sla_chosen, items_digest, items_enqueued, finished_at
+             FROM cqs_operation WHERE lane = ?1",
+        )
+        .bind(lane)
+        .fetch_optional(&mut *self.conn)
+        .await?;
+        found.as_ref().map(read_operation).transpose()
+    }
+
+    async fn operation_running(&mut self, limit: usize) -> Result<Vec<i64>, StoreError> {
+        Ok(sqlx::query_scalar("SELECT lane FROM cqs_operation WHERE finished_at IS NULL ORDER BY lane LIMIT ?1")
+            .bind(limit_int(limit))
+            .fetch_all(&mut *self.conn)
+            .await?)
+    }
+
     async fn operation_insert(&mut self, operation: &Operation) -> Result<bool, StoreError> {
         let inserted = sqlx::query(
             "INSERT INTO cqs_operation (tenant, tracking_id, lane, queue, trigger_name, scope, reason, operator_subject,

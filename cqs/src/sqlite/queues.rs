@@ -1,6 +1,6 @@
 //! Queues.
 
-use domain::{ParentShape, QueueName};
+use domain::{ParentShape, QueueName, Timestamp};
 use sqlx::sqlite::SqliteRow;
 
 use super::{
@@ -15,19 +15,21 @@ use crate::{
 
 impl Queues for SqliteUnit<'_> {
     async fn queue_find(&mut self, name: &QueueName) -> Result<Option<Queue>, StoreError> {
-        let found =
-            sqlx::query("SELECT queue, name, subscriptions, shapes, exclusive_by_store FROM cqs_queue WHERE name = ?1")
-                .bind(name.as_str())
-                .fetch_optional(&mut *self.conn)
-                .await?;
+        let found = sqlx::query(
+            "SELECT queue, name, subscriptions, shapes, exclusive_by_store, polled_at FROM cqs_queue WHERE name = ?1",
+        )
+        .bind(name.as_str())
+        .fetch_optional(&mut *self.conn)
+        .await?;
         found.as_ref().map(queue).transpose()
     }
 
     async fn queue_list(&mut self) -> Result<Vec<Queue>, StoreError> {
-        let rows =
-            sqlx::query("SELECT queue, name, subscriptions, shapes, exclusive_by_store FROM cqs_queue ORDER BY queue")
-                .fetch_all(&mut *self.conn)
-                .await?;
+        let rows = sqlx::query(
+            "SELECT queue, name, subscriptions, shapes, exclusive_by_store, polled_at FROM cqs_queue ORDER BY queue",
+        )
+        .fetch_all(&mut *self.conn)
+        .await?;
         rows.iter().map(queue).collect()
     }
 
@@ -52,6 +54,15 @@ impl Queues for SqliteUnit<'_> {
             })
         };
         rows.iter().map(backlog).collect()
+    }
+
+    async fn queue_polled(&mut self, queue: i64, now: Timestamp) -> Result<(), StoreError> {
+        sqlx::query("UPDATE cqs_queue SET polled_at = ?2 WHERE queue = ?1")
+            .bind(queue)
+            .bind(now.as_ms())
+            .execute(&mut *self.conn)
+            .await?;
+        Ok(())
     }
 
     async fn queue_put(&mut self, queue: &Queue) -> Result<(), StoreError> {
@@ -91,5 +102,6 @@ fn queue(row: &SqliteRow) -> Result<Queue, StoreError> {
             .collect::<Result<_, _>>()?,
         shapes: shapes.into_iter().map(shape).collect::<Result<_, StoreError>>()?,
         exclusive: if columns.get("exclusive_by_store")? { Exclusive::ByStore } else { Exclusive::No },
+        polled_at: columns.time_if("polled_at")?,
     })
 }

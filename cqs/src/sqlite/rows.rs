@@ -7,8 +7,8 @@ use domain::{AliasName, DtoType, SplitItem, Timestamp, TrackingId, Urn};
 use super::{
     SqliteUnit,
     columns::{
-        alias_text, company_ints, kind_int, limit_int, read_records, read_rows, records_json, rows_json, store_text,
-        urns_json,
+        alias_text, company_ints, json_text, kind_int, limit_int, read_records, read_rows, records_json, rows_json,
+        store_text, urns_json,
     },
 };
 use crate::{
@@ -19,6 +19,16 @@ use crate::{
 
 /// Rows that one statement inserts by their URNs must be so many on average.
 const ALIKE_ROWS_MIN: usize = 8;
+
+const OF_LANE_READY: &str = "
+SELECT id, lane, store, is_parent, dto_type, urn, alias, sla, tracking_id, attempts, due_at, alone, lapses_alone, cursor
+FROM cqs_waiting WHERE queue = ?1 AND lane = ?2 AND due_at IS NULL
+ORDER BY store, is_parent, sla, id LIMIT ?3";
+
+const OF_LANE_DELAYED: &str = "
+SELECT id, lane, store, is_parent, dto_type, urn, alias, sla, tracking_id, attempts, due_at, alone, lapses_alone, cursor
+FROM cqs_waiting WHERE lane = ?2 AND queue = ?1 AND due_at IS NOT NULL
+ORDER BY due_at, id LIMIT ?3";
 
 /// Everything of a new row but its URN.
 #[derive(PartialEq, Eq)]
@@ -188,6 +198,30 @@ impl Rows for SqliteUnit<'_> {
                 .fetch_one(&mut *self.conn)
                 .await?;
         Ok(next.map(Timestamp::from_ms))
+    }
+
+    async fn row_of_lane(&mut self, queue: i64, lane: i64, limit: usize) -> Result<Vec<Row>, StoreError> {
+        let mut found = Vec::new();
+        // Each kind by its own index.
+        for statement in [OF_LANE_READY, OF_LANE_DELAYED] {
+            let left = limit - found.len().min(limit);
+            if left == 0 {
+                break;
+            }
+            let rows =
+                sqlx::query(statement).bind(queue).bind(lane).bind(limit_int(left)).fetch_all(&mut *self.conn).await?;
+            found.extend(read_rows("cqs_waiting", &rows)?);
+        }
+        Ok(found)
+    }
+
+    async fn row_remove(&mut self, queue: i64, ids: &[i64]) -> Result<(), StoreError> {
+        sqlx::query("DELETE FROM cqs_waiting WHERE id IN (SELECT value FROM jsonb_each(?1)) AND queue = ?2")
+            .bind(json_text(&ids)?)
+            .bind(queue)
+            .execute(&mut *self.conn)
+            .await?;
+        Ok(())
     }
 
     async fn row_elsewhere(

@@ -20,7 +20,8 @@ pub(crate) struct Arrived {
     pub(crate) coalesced: i64,
 }
 
-/// Puts rows into a lane of a queue, coalescing. The rows lie in that lane and carry their heads' stores.
+/// Puts rows into a lane of a queue, coalescing. The rows lie in that lane and carry their heads' stores. In a cancelled
+/// lane nothing comes to wait any more: the rows are counted as cancelled, and their records marked undelivered.
 pub(crate) async fn arrive<U: Unit>(
     unit: &mut U,
     place: Place<'_>,
@@ -32,6 +33,14 @@ pub(crate) async fn arrive<U: Unit>(
     }
     let total = i64::try_from(rows.len()).unwrap_or(i64::MAX);
     let parents = i64::try_from(rows.iter().filter(|row| row.kind() == RowKind::Parent).count()).unwrap_or(i64::MAX);
+    if place.lane.gate.cancelled {
+        for (kind, rows) in [(RowKind::Label, total - parents), (RowKind::Parent, parents)] {
+            let counts = Counts { cancelled: rows, ..Counts::default() };
+            changes.count(place, kind, came(arrival, rows, counts));
+        }
+        unit.undelivered_put(place.queue.id, &records(rows.iter())).await?;
+        return Ok(Arrived::default());
+    }
     let items: Vec<&SplitItem> = rows.iter().map(|row| &row.item).collect();
     let waiting = unit.row_same(place.queue.id, place.lane.id, &items).await?;
     let Plan { inserts, updates, merged, merged_parents } = plan(waiting, rows, place.lane.kind, arrival);
@@ -47,11 +56,7 @@ pub(crate) async fn arrive<U: Unit>(
         [(RowKind::Label, total - parents, merged - merged_parents), (RowKind::Parent, parents, merged_parents)]
     {
         let counts = Counts { coalesced: merged, waiting: all - merged, ..Counts::default() };
-        let came = match arrival {
-            Arrival::Fresh => Counts { enqueued: all, ..counts },
-            Arrival::Back => Counts { leased: -all, ..counts },
-        };
-        changes.count(place, kind, came);
+        changes.count(place, kind, came(arrival, all, counts));
     }
     if !updates.is_empty() {
         let after: Vec<Row> = updates.into_iter().map(|(_, after)| after).collect();
@@ -61,6 +66,14 @@ pub(crate) async fn arrive<U: Unit>(
         unit.row_insert(place.queue.id, &inserts).await?;
     }
     Ok(Arrived { enqueued: total - merged, coalesced: merged })
+}
+
+/// The change of counts when so many rows arrive and become what `counts` says.
+fn came(arrival: Arrival, rows: i64, counts: Counts) -> Counts {
+    match arrival {
+        Arrival::Fresh => Counts { enqueued: rows, ..counts },
+        Arrival::Back => Counts { leased: -rows, ..counts },
+    }
 }
 
 /// A row that is not stored yet, at the start of its life in `place`.

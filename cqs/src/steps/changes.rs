@@ -2,14 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::{LaneKind, StoreId, Timestamp};
+use domain::{LaneKind, ServiceName, StoreId, Timestamp};
 
 use crate::{
     StoreError,
     announce::Woken,
-    model::{Counts, Exclusive, HeadChange, HeadKey, Lane, LaneClass, LedgerKey, Queue, Row, RowKind},
+    model::{Counts, Exclusive, HeadChange, HeadKey, Lane, LedgerKey, Queue, Row, RowKind},
     unit::{Dropped, Unit},
 };
+
+use super::control::hold_if_over_budget;
 
 /// Where rows move: a lane in a queue.
 #[derive(Debug, Clone, Copy)]
@@ -30,14 +32,16 @@ impl Place<'_> {
 /// Collected changes.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
-    heads: BTreeMap<HeadKey, (LaneClass, HeadChange)>,
+    heads: BTreeMap<HeadKey, (LaneKind, HeadChange)>,
     ledger: BTreeMap<LedgerKey, Counts>,
+    /// Lanes with a failure budget in which something failed, with the service that told.
+    failing: BTreeMap<i64, Option<ServiceName>>,
     woken: Woken,
 }
 
 impl Changes {
     fn head(&mut self, place: Place<'_>, row: &Row) -> &mut HeadChange {
-        &mut self.heads.entry(place.head(row)).or_insert((place.lane.kind.into(), HeadChange::default())).1
+        &mut self.heads.entry(place.head(row)).or_insert((place.lane.kind, HeadChange::default())).1
     }
 
     fn waits_by(&mut self, place: Place<'_>, row: &Row, by: i64) {
@@ -64,32 +68,47 @@ impl Changes {
 
     /// A row is leased now.
     pub(crate) fn leased(&mut self, place: Place<'_>, row: &Row) {
-        self.head(place, row).leased_parents += i64::from(row.kind() == RowKind::Parent);
+        match row.kind() {
+            RowKind::Label => self.head(place, row).leased_labels += 1,
+            RowKind::Parent => self.head(place, row).leased_parents += 1,
+        }
     }
 
     /// A row is leased no more. What its lease kept back may be claimable now.
     pub(crate) fn released(&mut self, place: Place<'_>, row: &Row) {
-        self.head(place, row).leased_parents -= i64::from(row.kind() == RowKind::Parent);
-        if row.kind() == RowKind::Parent || place.queue.exclusive == Exclusive::ByStore {
-            self.wake(place.queue);
+        match row.kind() {
+            RowKind::Label => self.head(place, row).leased_labels -= 1,
+            RowKind::Parent => self.head(place, row).leased_parents -= 1,
         }
+        self.frees(place, row.kind() == RowKind::Parent);
     }
 
     /// Rows of a lease under the head of `store` were dropped; `each` is what one of them counts.
     pub(crate) fn dropped(&mut self, (place, store): (Place<'_>, Option<StoreId>), (rows, each): (Dropped, Counts)) {
         let key = HeadKey { queue: place.queue.id, lane: place.lane.id, store };
-        let head = self.heads.entry(key).or_insert((place.lane.kind.into(), HeadChange::default()));
+        let head = self.heads.entry(key).or_insert((place.lane.kind, HeadChange::default()));
         head.1.leased_parents -= rows.parents;
-        if rows.parents > 0 || place.queue.exclusive == Exclusive::ByStore {
-            self.wake(place.queue);
-        }
+        head.1.leased_labels -= rows.labels;
+        self.frees(place, rows.parents > 0);
         for (kind, rows) in [(RowKind::Label, rows.labels), (RowKind::Parent, rows.parents)] {
             self.count(place, kind, each.times(rows));
         }
     }
 
+    /// The end of a lease makes more claimable: parents behind a parent, the rows of a store, what an in-flight limit
+    /// kept back.
+    fn frees(&mut self, place: Place<'_>, parent: bool) {
+        let limited = place.lane.gate.limits.max_in_flight.is_some();
+        if parent || limited || place.queue.exclusive == Exclusive::ByStore {
+            self.wake(place.queue);
+        }
+    }
+
     /// Counts, where the lane is an operation's; other lanes have no ledger.
     pub(crate) fn count(&mut self, place: Place<'_>, kind: RowKind, counts: Counts) {
+        if counts.failed > 0 && kind == RowKind::Label && place.lane.gate.stops {
+            self.failing.insert(place.lane.id, ServiceName::of_queue(&place.queue.name));
+        }
         if place.lane.kind == LaneKind::Operation {
             *self.ledger.entry(LedgerKey { lane: place.lane.id, queue: place.queue.id, kind }).or_default() += counts;
         }
@@ -106,7 +125,7 @@ impl Changes {
     pub(crate) async fn write<U: Unit>(self, unit: &mut U, now: Timestamp) -> Result<Woken, StoreError> {
         let heads: Vec<_> = self.heads.into_iter().map(|(key, (class, change))| (key, class, change)).collect();
         if !heads.is_empty() {
-            unit.head_change(&heads).await?;
+            unit.head_change(&heads, now).await?;
         }
         let ledger: Vec<_> = self.ledger.into_iter().filter(|(_, counts)| *counts != Counts::default()).collect();
         if !ledger.is_empty() {
@@ -118,6 +137,9 @@ impl Changes {
         for lane in moved {
             let finished_at = unit.lane_is_idle(lane).await?.then_some(now);
             unit.operation_settle(lane, finished_at).await?;
+        }
+        for (lane, service) in self.failing {
+            hold_if_over_budget(unit, (lane, service), now).await?;
         }
         Ok(self.woken)
     }

@@ -7,8 +7,11 @@
 pub(crate) mod announce;
 pub(crate) mod arrive;
 pub(crate) mod audit;
+pub(crate) mod brake;
 pub(crate) mod changes;
+pub(crate) mod clear;
 pub(crate) mod complete;
+pub(crate) mod control;
 pub(crate) mod dequeue;
 pub(crate) mod lease;
 pub(crate) mod operation;

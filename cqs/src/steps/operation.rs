@@ -2,52 +2,125 @@
 
 use std::collections::BTreeMap;
 
-use domain::{ServiceName, TenantId, TrackingId};
+use domain::{ServiceName, TenantId, Timestamp, TrackingId};
 
 use crate::{
     StoreError,
-    model::{Counts, LedgerKey, Operation, OperationReport, Queue, QueueCounts, RowKind},
+    model::{
+        Control, Counts, LedgerKey, Operation, OperationReport, Pace, PlaceReport, Queue, QueueCounts, RowKind,
+        StageReport,
+    },
+    policy::{
+        blocked::{self, View},
+        control,
+    },
     unit::Unit,
 };
+
+use super::control::total;
 
 /// Failure groups shown with an operation.
 const FAILURE_GROUPS: usize = 20;
 
+/// The time over which a rate is taken, in milliseconds.
+const RATE_MS: i64 = 60_000;
+/// The shortest one, in milliseconds: less would be noise.
+const RATE_MS_MIN: i64 = 2_000;
+
 /// The operation of that name.
 pub(crate) async fn operation<U: Unit>(
     unit: &mut U,
-    tenant: &TenantId,
-    tracking_id: &TrackingId,
+    (tenant, tracking_id): (&TenantId, &TrackingId),
+    now: Timestamp,
 ) -> Result<Option<OperationReport>, StoreError> {
     let found = unit.operation_find(tenant, tracking_id).await?;
-    Ok(reports(unit, found.into_iter().collect()).await?.pop())
+    Ok(reports(unit, found.into_iter().collect(), now).await?.pop())
 }
 
 /// A page of operations.
 pub(crate) async fn operations<U: Unit>(
     unit: &mut U,
     tenants: &[TenantId],
-    (before, limit): (i64, usize),
+    (before, limit, now): (i64, usize, Timestamp),
 ) -> Result<Vec<OperationReport>, StoreError> {
     let page = unit.operation_page(tenants, before, limit).await?;
-    reports(unit, page).await
+    reports(unit, page, now).await
 }
 
-async fn reports<U: Unit>(unit: &mut U, operations: Vec<Operation>) -> Result<Vec<OperationReport>, StoreError> {
+/// One operation with its ledger.
+pub(crate) async fn report<U: Unit>(
+    unit: &mut U,
+    operation: Operation,
+    now: Timestamp,
+) -> Result<OperationReport, StoreError> {
+    let lane = operation.lane;
+    let report = reports(unit, vec![operation], now).await?.pop();
+    report.ok_or(StoreError::BrokenRow { table: "cqs_operation", column: "lane", id: lane.to_string() })
+}
+
+async fn reports<U: Unit>(
+    unit: &mut U,
+    operations: Vec<Operation>,
+    now: Timestamp,
+) -> Result<Vec<OperationReport>, StoreError> {
     let queues = unit.queue_list().await?;
+    let brake = unit.brake_find().await?;
     let lanes: Vec<i64> = operations.iter().map(|operation| operation.lane).collect();
     let mut ledgers: BTreeMap<i64, Vec<(LedgerKey, Counts)>> = BTreeMap::new();
     for (key, counts) in unit.ledger_read(&lanes).await? {
         ledgers.entry(key.lane).or_default().push((key, counts));
     }
+    let mut controls: BTreeMap<i64, Control> = unit.control_find(&lanes).await?.into_iter().collect();
+    let revisions: BTreeMap<i64, i64> = unit.ledger_revision(&lanes).await?.into_iter().collect();
+    let paces = unit.pace_find(&lanes, now.plus_ms(-RATE_MS)).await?;
     let mut reports = Vec::with_capacity(operations.len());
     for operation in operations {
-        let ledger = ledgers.remove(&operation.lane).unwrap_or_default();
+        let lane = operation.lane;
+        let ledger = ledgers.remove(&lane).unwrap_or_default();
+        let control = controls.remove(&lane).unwrap_or_default();
         let failed = ledger.iter().any(|(_, counts)| counts.failed > 0);
-        let failures = if failed { unit.dead_groups(operation.lane, FAILURE_GROUPS).await? } else { Vec::new() };
-        reports.push(OperationReport { queues: by_queue(&queues, ledger), operation, failures });
+        let failures = if failed { unit.dead_groups(lane, FAILURE_GROUPS).await? } else { Vec::new() };
+        let state = control::state(&control, &total(&ledger));
+        let places = unit.place_list(lane).await?;
+        let view = View { control: &control, state, brake: brake.as_ref(), queues: &queues, now };
+        let stages = stages(&queues, (&ledger, &places), (&paces, now));
+        reports.push(OperationReport {
+            blocked: blocked::causes(&view, &places),
+            revision: control.revision + revisions.get(&lane).copied().unwrap_or_default(),
+            quiet_by: places.iter().filter_map(|place| place.leased_until).max(),
+            queues: by_queue(&queues, ledger),
+            stages,
+            operation,
+            failures,
+            state,
+            control,
+        });
     }
     Ok(reports)
+}
+
+/// How an operation goes in each queue that ever held something of it.
+fn stages(
+    queues: &[Queue],
+    (ledger, places): (&[(LedgerKey, Counts)], &[PlaceReport]),
+    (paces, now): (&[Pace], Timestamp),
+) -> Vec<StageReport> {
+    let rate = |key: &LedgerKey, counts: &Counts| {
+        let first = paces.iter().find(|pace| pace.lane == key.lane && pace.queue == key.queue)?;
+        let ms = now.ms_since(first.at);
+        let gone = counts.done + counts.failed - first.gone;
+        (ms >= RATE_MS_MIN).then(|| gone.max(0).saturating_mul(1_000_000) / ms)
+    };
+    let stage = |queue: &Queue| {
+        ledger.iter().find(|(key, _)| key.queue == queue.id)?;
+        let labels = ledger.iter().find(|(key, _)| key.queue == queue.id && key.kind == RowKind::Label);
+        Some(StageReport {
+            queue: queue.name.clone(),
+            waiting_since: places.iter().find(|place| place.queue == queue.id).and_then(|place| place.waiting_since),
+            milli_labels_per_s: labels.and_then(|(key, counts)| rate(key, counts)),
+        })
+    };
+    queues.iter().filter_map(stage).collect()
 }
 
 /// The flow, which is the order in which an operation's stages are shown.

@@ -22,6 +22,7 @@ pub(crate) async fn configure_queue<U: Unit>(unit: &mut U, ask: ConfigureAsk) ->
         subscriptions: ask.subscriptions,
         shapes: ask.shapes,
         exclusive: ask.exclusive,
+        polled_at: None,
     };
     unit.queue_put(&queue).await?;
     Ok(found.is_none())

@@ -5,8 +5,8 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{
     StoreError,
-    model::{AuditOutcome, AuditRow, NewLane, Operation},
-    policy::{coalesce::Arrival, gates},
+    model::{Approval, ApprovalState, AuditOutcome, AuditRow, Control, NewLane, Operation, Terms},
+    policy::{coalesce::Arrival, control as policy, gates},
     store::{InjectAsk, Injected},
     unit::Unit,
 };
@@ -14,6 +14,7 @@ use crate::{
 use super::{
     arrive::{Origin, arrive, fresh_row},
     changes::{Changes, Place},
+    control::control_of,
     queue::existing,
 };
 
@@ -30,10 +31,14 @@ pub(crate) async fn self_enqueue<U: Unit>(
     let tenant = gates::injected(&queue, &ask.items, ask.scope.as_ref())?;
     let mut operation = operation_asked(&ask, &tenant, now);
     if let Some(accepted) = unit.operation_find(&tenant, &ask.tracking_id).await? {
-        return replay(unit, &ask, (accepted, operation)).await;
+        let terms = control_of(unit, accepted.lane).await?.terms;
+        return replay(unit, &ask, ((accepted, terms), operation)).await;
     }
     let new = NewLane { tenant: tenant.clone(), kind: LaneKind::Operation, tracking_id: Some(ask.tracking_id.clone()) };
-    let lane = unit.lane_open(new, now).await?;
+    let mut lane = unit.lane_open(new, now).await?;
+    let control = control_asked(&ask, now)?;
+    lane.gate = control.gate();
+    unit.control_put(lane.id, &control).await?;
     let place = Place { queue: &queue, lane: &lane };
     let origin = Origin { sla: operation.sla, tracking_id: None };
     let rows = ask.items.iter().map(|item| fresh_row(place, item.clone(), &origin)).collect();
@@ -61,9 +66,10 @@ pub(crate) async fn self_enqueue<U: Unit>(
 async fn replay<U: Unit>(
     unit: &mut U,
     ask: &InjectAsk,
-    (accepted, asked): (Operation, Operation),
+    ((accepted, terms), asked): ((Operation, Terms), Operation),
 ) -> Result<Injected, StoreError> {
-    if let Some(field) = gates::difference(&accepted, &asked) {
+    let difference = gates::difference(&accepted, &asked).or_else(|| gates::terms_difference(&terms, &ask.terms));
+    if let Some(field) = difference {
         let message = format!("the tracking id names another request, which differs in {field}");
         return Err(Refusal::new(ErrorCode::AlreadyExists, message).at(field).into());
     }
@@ -99,6 +105,25 @@ fn operation_asked(ask: &InjectAsk, tenant: &TenantId, now: Timestamp) -> Operat
         items_enqueued: 0,
         finished_at: None,
     }
+}
+
+/// The controls it would start with.
+fn control_asked(ask: &InjectAsk, now: Timestamp) -> Result<Control, Refusal> {
+    let approval = ask.approval.as_ref().map(|approval| {
+        policy::ahead("approval.expires_at", Some(approval.expires_at), now)?;
+        Ok(Approval {
+            state: ApprovalState::Awaiting,
+            label_count: approval.label_count,
+            expires_at: approval.expires_at,
+            decided: None,
+        })
+    });
+    Ok(Control {
+        terms: ask.terms.clone(),
+        limits: ask.terms.limits,
+        approval: approval.transpose()?,
+        ..Control::default()
+    })
 }
 
 fn items_digest(items: &[SplitItem]) -> String {

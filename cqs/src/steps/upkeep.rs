@@ -2,9 +2,14 @@
 
 use domain::Timestamp;
 
-use crate::{StoreError, announce::Woken, unit::Unit};
+use crate::{
+    StoreError,
+    announce::Woken,
+    model::{Counts, LedgerKey, Pace, RowKind},
+    unit::Unit,
+};
 
-use super::{changes::Changes, lease::sweep};
+use super::{changes::Changes, control::end_due, lease::sweep};
 use crate::policy::fate::of_restart;
 
 /// Deltas folded in one round: a few milliseconds of one transaction.
@@ -13,15 +18,44 @@ const FOLD_DELTAS: usize = 4_096;
 const SPLITS_KEPT_MS: i64 = 24 * 60 * 60 * 1_000;
 /// How long an idle split lane is kept, in milliseconds (a day), for whoever looks at its rows' log lines.
 const LANES_KEPT_MS: i64 = 24 * 60 * 60 * 1_000;
+/// Between two samples of running operations, in milliseconds.
+const PACE_MS: i64 = 5_000;
+/// Operations sampled: more do not run at once in practice; the others have no rate.
+const PACE_LANES: usize = 1_000;
+/// How long samples are kept, in milliseconds: twice as long as a rate looks back.
+const PACES_KEPT_MS: i64 = 120_000;
 /// Rows forgotten in one round.
 const PRUNE_ROWS: usize = 1_000;
 
-/// One bounded round; true when more is to be folded.
-pub(crate) async fn maintain<U: Unit>(unit: &mut U, now: Timestamp) -> Result<bool, StoreError> {
+/// One bounded round; true when more is to be done, and the queues in which something became claimable because a pause or
+/// a limit ended.
+pub(crate) async fn maintain<U: Unit>(unit: &mut U, now: Timestamp) -> Result<(Woken, bool), StoreError> {
+    let (woken, more_ends) = end_due(unit, now).await?;
     let folded = unit.ledger_fold(FOLD_DELTAS).await?;
+    sample(unit, now).await?;
     unit.split_prune(now.plus_ms(-SPLITS_KEPT_MS), PRUNE_ROWS).await?;
     unit.lane_prune(now.plus_ms(-LANES_KEPT_MS), PRUNE_ROWS).await?;
-    Ok(folded == FOLD_DELTAS)
+    Ok((woken, folded == FOLD_DELTAS || more_ends))
+}
+
+/// Notes how far running operations are, at intervals.
+async fn sample<U: Unit>(unit: &mut U, now: Timestamp) -> Result<(), StoreError> {
+    if unit.pace_last().await?.is_some_and(|last| now.ms_since(last) < PACE_MS) {
+        return Ok(());
+    }
+    let lanes = unit.operation_running(PACE_LANES).await?;
+    if lanes.is_empty() {
+        return Ok(());
+    }
+    let labels = unit.ledger_read(&lanes).await?.into_iter().filter(|(key, _)| key.kind == RowKind::Label);
+    let pace = |(key, counts): (LedgerKey, Counts)| Pace {
+        lane: key.lane,
+        queue: key.queue,
+        at: now,
+        gone: counts.done + counts.failed,
+    };
+    unit.pace_put(&labels.map(pace).collect::<Vec<_>>()).await?;
+    unit.pace_prune(now.plus_ms(-PACES_KEPT_MS), PRUNE_ROWS * 10).await
 }
 
 /// Ends some leases of every queue, whatever their time, because their holders went with the process; true when there may

@@ -33,7 +33,7 @@ mod scenario_impl {
         assert_eq!(before.of(ECC).labels, expected);
         assert_eq!(before.of(ECC).parents, Counts { enqueued: 1, done: 1, ..Counts::default() });
 
-        assert!(!world.store.maintain(world.now()).await.unwrap());
+        assert!(!world.store.maintain(world.now()).await.unwrap().1);
         assert_eq!(world.progress("op-1").await.unwrap(), before, "folding changes no reading");
         let leased = world.dequeue(ECC, 4).await.unwrap();
         let after = world.progress("op-1").await.unwrap();
@@ -94,7 +94,9 @@ mod scenario_impl {
         for n in 0..5 {
             world.inject(refresh(&format!("op-{n}"))).await.unwrap();
         }
-        let list = |tenant: &str, before, limit| world.store.operations(vec![tenant.parse().unwrap()], before, limit);
+        let now = world.now();
+        let list =
+            |tenant: &str, before, limit| world.store.operations(vec![tenant.parse().unwrap()], (before, limit), now);
         let page = list("T", i64::MAX, 3).await.unwrap();
         let names = |page: &[cqs::model::OperationReport]| {
             page.iter().map(|report| report.operation.tracking_id.to_string()).collect::<Vec<_>>()

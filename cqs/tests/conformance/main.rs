@@ -12,6 +12,7 @@
 
 mod audit;
 mod coalescing;
+mod control;
 mod lanes;
 mod leases;
 mod ledger;

@@ -278,7 +278,7 @@ async fn the_maintainer_folds_until_the_drain() {
     let shutdown = Shutdown::default();
     let store = std::sync::Arc::clone(&world.store);
     let clock = std::sync::Arc::<domain::ManualClock>::clone(&world.clock);
-    let running = tokio::spawn(Maintainer::new(store, clock).run(shutdown.clone()));
+    let running = tokio::spawn(Maintainer::new(store, clock, world.wakeups.clone()).run(shutdown.clone()));
     while deltas().await > 0 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }

@@ -118,7 +118,7 @@ async fn run(world: &mut World, memory: &mut Memory, step: Step) -> String {
             world.clock.advance_ms(ms);
             String::new()
         }
-        Step::Maintain => world.store.maintain(world.now()).await.unwrap().to_string(),
+        Step::Maintain => format!("{:?}", world.store.maintain(world.now()).await.unwrap()),
         Step::Restart => {
             world.restart().await;
             String::new()

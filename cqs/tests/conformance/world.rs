@@ -6,7 +6,7 @@ use cqs::{
     AuditFilter, CqsServer, CqsServerParts, CqsStore, StoreError, Wakeups,
     announce::{Announce, Announcement, LeaseLane, Woken},
     memory::{self, MemoryCqsStore},
-    model::{AuditRow, Counts, Exclusive, FailureGroup, OperationReport, QueueCounts},
+    model::{AuditRow, Counts, Exclusive, FailureGroup, OperationReport, QueueCounts, Terms},
     policy::choice::Tally,
     sqlite::{self, SqliteCqsStore},
     store::{CompleteAsk, ConfigureAsk, DequeueAsk, InjectAsk, SplitAsk},
@@ -412,14 +412,47 @@ impl World {
             let answer = gate.client(ServiceName::OperatorGateway).get_operation(request).await;
             return answer.ok().map(|answer| progress_from_wire(answer.into_inner()));
         }
-        let found = self.store.operation("T".parse().unwrap(), tracking_id.parse().unwrap()).await.unwrap();
-        found.map(|OperationReport { operation, queues, failures }| Progress {
-            queues,
-            failures,
-            finished_at: operation.finished_at,
-            items_enqueued: operation.items_enqueued,
-            sla: operation.sla,
-        })
+        let found = self.store.operation("T".parse().unwrap(), tracking_id.parse().unwrap(), self.now()).await;
+        found.unwrap().map(progress_from_report)
+    }
+
+    /// A control action by Ann on an operation of tenant T, through a gate in front of whichever store this is.
+    pub async fn control(
+        &self,
+        tracking_id: &str,
+        action: wire::control_operation_request::Action,
+    ) -> Result<wire::ControlOperationResponse, Refusal> {
+        self.control_as("ann@example", tracking_id, action).await
+    }
+
+    /// Likewise, by someone else.
+    pub async fn control_as(
+        &self,
+        operator_subject: &str,
+        tracking_id: &str,
+        action: wire::control_operation_request::Action,
+    ) -> Result<wire::ControlOperationResponse, Refusal> {
+        let request = wire::ControlOperationRequest {
+            tenant_id: "T".to_owned(),
+            tracking_id: tracking_id.to_owned(),
+            operator_subject: operator_subject.to_owned(),
+            reason: "INC-7: labels flicker".to_owned(),
+            action: Some(action),
+        };
+        let answer = self.gate().client(ServiceName::OperatorGateway).control_operation(request).await;
+        answer.map(tonic::Response::into_inner).map_err(|status| refusal_from_status(&status))
+    }
+
+    /// The operation of tenant T as the gateway sees it.
+    pub async fn seen(&self, tracking_id: &str) -> wire::Operation {
+        let request = wire::GetOperationRequest { tenant_id: "T".to_owned(), tracking_id: tracking_id.to_owned() };
+        self.gate().client(ServiceName::OperatorGateway).get_operation(request).await.unwrap().into_inner()
+    }
+
+    /// Upkeep until nothing is left to be done.
+    pub async fn upkeep(&self) {
+        while self.store.maintain(self.now()).await.unwrap().1 {}
+        while self.store.clear(self.now()).await.unwrap() {}
     }
 
     pub async fn audit(&self, tracking_id: Option<&str>) -> Vec<AuditRow> {
@@ -430,6 +463,16 @@ impl World {
             limit: 100,
         };
         self.store.audit(filter).await.unwrap()
+    }
+}
+
+fn progress_from_report(report: OperationReport) -> Progress {
+    Progress {
+        queues: report.queues,
+        failures: report.failures,
+        finished_at: report.operation.finished_at,
+        items_enqueued: report.operation.items_enqueued,
+        sla: report.operation.sla,
     }
 }
 
@@ -491,7 +534,24 @@ pub fn inject_to_wire(ask: &InjectAsk) -> wire::SelfEnqueueRequest {
         trigger: ask.trigger.clone(),
         scope: ask.scope.as_ref().map(ToString::to_string).unwrap_or_default(),
         sla_is_default: ask.sla_is_default,
+        limits: Some(wire::OperationLimits {
+            throttle_per_s: limit_to_wire(ask.terms.limits.throttle_per_s),
+            max_in_flight: limit_to_wire(ask.terms.limits.max_in_flight),
+        }),
+        stop_when: ask.terms.stop_when.map(|stop_when| wire::StopWhen {
+            failure_ratio_percent: i32::try_from(stop_when.failure_ratio_percent).unwrap(),
+            min_sample: i32::try_from(stop_when.min_sample).unwrap(),
+        }),
+        approval: ask.approval.as_ref().map(|approval| wire::ApprovalRequired {
+            label_count: approval.label_count,
+            expires_at: Some(timestamp_to_wire(approval.expires_at)),
+        }),
+        plan_id: ask.terms.plan_id.clone(),
     }
+}
+
+fn limit_to_wire(limit: Option<i64>) -> i32 {
+    limit.map_or(0, |limit| i32::try_from(limit).unwrap())
 }
 
 /// `"dto_type"` or `"dto_type alias"`.
@@ -547,6 +607,8 @@ pub fn refresh(tracking_id: &str) -> InjectAsk {
         operator_subject: Some("ann@example".parse().unwrap()),
         trigger: "model-refresh".to_owned(),
         scope: Some("t/T/s/S/eccmodels/M".parse().unwrap()),
+        terms: Terms::default(),
+        approval: None,
         request_digest: String::new(),
     }
 }

@@ -167,6 +167,9 @@ fn standard_grants(service: ServiceName) -> (&'static [DtoType], &'static [&'sta
             &[
                 "cqs.v1.ChangeQueueService/GetOperation",
                 "cqs.v1.ChangeQueueService/ListOperations",
+                "cqs.v1.ChangeQueueService/ControlOperation",
+                "cqs.v1.ChangeQueueService/SetBrake",
+                "cqs.v1.ChangeQueueService/GetBrake",
                 "cqs.v1.ChangeQueueService/AppendAudit",
                 "cqs.v1.ChangeQueueService/ListAudit",
                 "dtoflow.v1.DtoFlowService/GetMany",

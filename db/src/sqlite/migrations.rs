@@ -15,6 +15,7 @@ const APPLICATION_ID: i64 = 0x5245_5348;
 const MIGRATIONS: &[(i64, &str, &str)] = &[
     (1, "cqs", include_str!("../../../migrations/sqlite/0001_cqs.sql")),
     (2, "dtoflow", include_str!("../../../migrations/sqlite/0002_dtoflow.sql")),
+    (3, "control", include_str!("../../../migrations/sqlite/0003_control.sql")),
 ];
 
 /// The newest schema this build knows.

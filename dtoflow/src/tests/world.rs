@@ -213,6 +213,8 @@ impl World {
                     operator_subject: None,
                     trigger: String::new(),
                     scope: None,
+                    terms: cqs::model::Terms::default(),
+                    approval: None,
                     request_digest: String::new(),
                 },
                 self.now(),

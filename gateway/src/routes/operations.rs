@@ -35,6 +35,16 @@ pub(crate) enum OperationStateName {
     Succeeded,
     /// Nothing is left; at least one item failed.
     FinishedWithFailures,
+    /// A person paused it.
+    Paused,
+    /// It stopped itself, because too much of it failed.
+    Held,
+    /// Another operator must approve it.
+    AwaitingApproval,
+    /// Cancelled; some of it is still being handled.
+    Cancelling,
+    /// Cancelled; nothing of it is being handled.
+    Cancelled,
 }
 
 /// Counts of labels, or of parents, in one stage. `received` = `done` + `failed` + `coalesced` + `cancelled` +
@@ -266,6 +276,11 @@ fn operation(wire: WireOperation) -> Result<Operation, Problem> {
         OperationState::Running => OperationStateName::Running,
         OperationState::Succeeded => OperationStateName::Succeeded,
         OperationState::FinishedWithFailures => OperationStateName::FinishedWithFailures,
+        OperationState::Paused => OperationStateName::Paused,
+        OperationState::Held => OperationStateName::Held,
+        OperationState::AwaitingApproval => OperationStateName::AwaitingApproval,
+        OperationState::Cancelling => OperationStateName::Cancelling,
+        OperationState::Cancelled => OperationStateName::Cancelled,
         OperationState::Unspecified => return Err(broken("state")),
     };
     Ok(Operation {

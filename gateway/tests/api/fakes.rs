@@ -190,6 +190,21 @@ impl ChangeQueueService for FakeCqs {
         Ok(Response::new(cqs::ListAuditResponse { entries, next_page_token }))
     }
 
+    async fn control_operation(
+        &self,
+        _: Request<cqs::ControlOperationRequest>,
+    ) -> Result<Response<cqs::ControlOperationResponse>, Status> {
+        Err(Status::unimplemented("no route asks for it"))
+    }
+
+    async fn set_brake(&self, _: Request<cqs::SetBrakeRequest>) -> Result<Response<cqs::Brake>, Status> {
+        Err(Status::unimplemented("no route asks for it"))
+    }
+
+    async fn get_brake(&self, _: Request<cqs::GetBrakeRequest>) -> Result<Response<cqs::Brake>, Status> {
+        Err(Status::unimplemented("no route asks for it"))
+    }
+
     async fn create_or_configure_queue(
         &self,
         _: Request<cqs::CreateOrConfigureQueueRequest>,

@@ -284,5 +284,6 @@ fn operation(tenant: &str, tracking_id: &str, store: &str, state: cqs::Operation
             })
             .collect(),
         items_enqueued: 1,
+        ..cqs::Operation::default()
     }
 }

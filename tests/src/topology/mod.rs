@@ -171,8 +171,8 @@ impl Topology {
         until(&format!("operation {tracking_id} to finish"), limit, || async {
             let operation = self.operation(tenant, tracking_id).await.ok_or("there is none")?;
             match operation.state() {
-                OperationState::Running | OperationState::Unspecified => Err(format!("{:?}", operation.queues)),
                 OperationState::Succeeded | OperationState::FinishedWithFailures => Ok(operation),
+                _ => Err(format!("{:?}", operation.queues)),
             }
         })
         .await
@@ -184,8 +184,8 @@ impl Topology {
             self.assert_exact().await;
             let operation = self.operation(tenant, tracking_id).await.ok_or("there is none")?;
             match operation.state() {
-                OperationState::Running | OperationState::Unspecified => Err(format!("{:?}", operation.queues)),
                 OperationState::Succeeded | OperationState::FinishedWithFailures => Ok(operation),
+                _ => Err(format!("{:?}", operation.queues)),
             }
         })
         .await

@@ -174,6 +174,7 @@ impl Ask {
             trigger: self.trigger.to_string(),
             scope: scope.to_string(),
             sla_is_default: self.sla_is_default,
+            ..SelfEnqueueRequest::default()
         }
     }
 }

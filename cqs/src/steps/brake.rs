@@ -1,0 +1,62 @@
+//! The one brake over all operations.
+
+use domain::Timestamp;
+
+use crate::{
+    StoreError,
+    announce::Woken,
+    model::{Act, AuditOutcome, AuditRow},
+    store::BrakeAsk,
+    unit::Unit,
+};
+
+use super::changes::Changes;
+
+/// Puts the brake on or takes it off. On again replaces the reason; off again changes nothing.
+pub(crate) async fn set_brake<U: Unit>(
+    unit: &mut U,
+    ask: BrakeAsk,
+    now: Timestamp,
+) -> Result<(Option<Act>, Woken), StoreError> {
+    let was = unit.brake_find().await?;
+    let act = Act { at: now, by: Some(ask.by.clone()), reason: ask.reason.to_string() };
+    let brake = ask.on.then_some(act);
+    let changed = match (&was, &brake) {
+        (None, None) => false,
+        (Some(was), Some(new)) => (&was.by, &was.reason) != (&new.by, &new.reason),
+        (None, Some(_)) | (Some(_), None) => true,
+    };
+    let mut changes = Changes::default();
+    if changed {
+        unit.brake_put(brake.as_ref()).await?;
+        if brake.is_none() {
+            for queue in unit.queue_list().await? {
+                changes.wake(&queue);
+            }
+        }
+    }
+    let row = AuditRow {
+        id: 0,
+        at: now,
+        service: ask.service,
+        operator_subject: ask.by.to_string(),
+        // It concerns all of them.
+        tenant: None,
+        action: if ask.on { "brake on" } else { "brake off" }.to_owned(),
+        tracking_id: String::new(),
+        reason: ask.reason.to_string(),
+        request_digest: ask.request_digest,
+        outcome: if changed { AuditOutcome::Accepted } else { AuditOutcome::Replayed },
+        error_code: String::new(),
+        detail: was.as_ref().map_or("was off".to_owned(), |was| format!("was on since {}", was.at)),
+    };
+    unit.audit_append(&[row]).await?;
+    tracing::warn!(on = ask.on, by = %ask.by, reason = %ask.reason, changed, "brake set");
+    let stands = if changed { brake } else { was };
+    Ok((stands, changes.write(unit, now).await?))
+}
+
+/// Who put the brake on; none: it is off.
+pub(crate) async fn brake<U: Unit>(unit: &mut U) -> Result<Option<Act>, StoreError> {
+    unit.brake_find().await
+}
