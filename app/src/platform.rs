@@ -7,8 +7,9 @@ use std::{fmt, path::Path, sync::Arc};
 use anyhow::Context as _;
 use cqs::{CqsServer, CqsServerParts, CqsStore, Maintainer, Wakeups, model::Backlog, sqlite::SqliteCqsStore};
 use daemon::{
-    identity::{Registry, Verifier},
+    identity::{RegistrySource, Verifier},
     shutdown::Shutdown,
+    tls::ServerTls,
 };
 use db::sqlite::{OpenError, OpenOptions, SchemaChange, SqliteDb};
 use domain::{Clock, IdSource};
@@ -51,7 +52,7 @@ impl Database {
 /// What a platform is composed of, beside its database.
 pub struct PlatformParts {
     /// Who may call, and what.
-    pub registry: Arc<Registry>,
+    pub registry: RegistrySource,
     /// Now.
     pub clock: Arc<dyn Clock>,
     /// Jitter and ids.
@@ -108,9 +109,15 @@ impl Platform {
         self.verifier.clone()
     }
 
-    /// Serves gRPC on `listener` until `shutdown.soft`.
-    pub async fn serve(&self, listener: TcpListener, shutdown: &Shutdown) -> Result<(), tonic::transport::Error> {
-        daemon::serve::grpc(listener, self.routes.clone(), self.verifier.clone(), shutdown.soft.clone()).await
+    /// Serves gRPC on `listener` until `shutdown.soft`; over TLS only, when `tls` is given.
+    pub async fn serve(
+        &self,
+        listener: TcpListener,
+        tls: Option<ServerTls>,
+        shutdown: &Shutdown,
+    ) -> Result<(), tonic::transport::Error> {
+        let served = (self.routes.clone(), self.verifier.clone());
+        daemon::serve::grpc_over(listener, tls, served, shutdown.soft.clone()).await
     }
 
     /// Starts the upkeep of queues and ledger, until `shutdown`; then long polls answer at once, so that nobody waits for

@@ -1,6 +1,8 @@
 //! Channels to other daemons: addresses from configuration, tried in turn.
 
 use std::{
+    io,
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -10,13 +12,19 @@ use std::{
 };
 
 use futures::future::{BoxFuture, FutureExt as _};
+use http::Uri;
 use http_body_util::{BodyExt as _, Full};
+use hyper_util::rt::TokioIo;
 use proto::{Transport, TransportError};
+use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
 use tonic::{
     body::Body,
     transport::{Channel, Endpoint},
 };
 use tower::{Service, ServiceExt as _};
+
+use crate::tls::{ClientTls, ClientTlsConfig, TlsError};
 
 /// How long a connection may take to open before the next address is tried.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -32,29 +40,105 @@ pub enum ChannelError {
     /// The text is not an address.
     #[error("{0} is not an address such as http://127.0.0.1:7400")]
     Address(String),
+    /// An `https://` address where TLS is not set up.
+    #[error("https addresses need to know whom to trust")]
+    Untrusted,
+    /// TLS cannot be set up.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+}
+
+/// Whom to trust behind `https://` addresses, and what to show them. Paths are relative to `folder`.
+#[derive(Debug, Clone, Copy)]
+pub struct PeerTrust<'a> {
+    /// Authorities and the own certificate.
+    pub tls: &'a ClientTlsConfig,
+    /// Where the configuration file lies.
+    pub folder: &'a Path,
+}
+
+/// As [`connect_over`], to `http://` addresses only.
+pub fn connect(addresses: &[String]) -> Result<Transport, ChannelError> {
+    transport(addresses, &mut || Err(ChannelError::Untrusted))
 }
 
 /// A transport to whichever of `addresses` answers: the last good one first, then the others in turn. A call moves on
 /// to the next address only when the connection itself could not be made, so no call is ever carried out twice.
 /// Calls are unary throughout the platform; a streaming request would be gathered first.
-pub fn connect(addresses: &[String]) -> Result<Transport, ChannelError> {
+pub fn connect_over(addresses: &[String], trust: PeerTrust<'_>) -> Result<Transport, ChannelError> {
+    let mut made: Option<ClientTls> = None;
+    transport(addresses, &mut || match &made {
+        Some(tls) => Ok(tls.clone()),
+        None => Ok(made.insert(ClientTls::new(trust.tls, trust.folder, &[b"h2"])?).clone()),
+    })
+}
+
+fn transport(
+    addresses: &[String],
+    tls: &mut dyn FnMut() -> Result<ClientTls, ChannelError>,
+) -> Result<Transport, ChannelError> {
     if addresses.is_empty() {
         return Err(ChannelError::None);
     }
     let channels = addresses
         .iter()
         .map(|address| {
-            let endpoint =
-                Endpoint::from_shared(address.clone()).map_err(|_| ChannelError::Address(address.clone()))?;
-            Ok(endpoint
+            let wrong = || ChannelError::Address(address.clone());
+            let uri: Uri = address.parse().map_err(|_| wrong())?;
+            let secure = match (uri.scheme_str(), uri.host()) {
+                (Some("https"), Some(_)) => true,
+                (Some("http"), Some(_)) => false,
+                _ => return Err(wrong()),
+            };
+            let endpoint = Endpoint::from_shared(address.clone()).map_err(|_| wrong())?;
+            let endpoint = endpoint
                 .connect_timeout(CONNECT_TIMEOUT)
                 .http2_keep_alive_interval(KEEP_ALIVE)
                 .keep_alive_while_idle(true)
-                .tcp_nodelay(true)
-                .connect_lazy())
+                .tcp_nodelay(true);
+            if !secure {
+                return Ok(endpoint.connect_lazy());
+            }
+            // tonic would wrap its own TLS around an https address; ours reads its files again when they change.
+            let inner = address.replacen("https://", "http://", 1);
+            let endpoint = Endpoint::from_shared(inner)
+                .map_err(|_| wrong())?
+                .connect_timeout(CONNECT_TIMEOUT)
+                .http2_keep_alive_interval(KEEP_ALIVE)
+                .keep_alive_while_idle(true)
+                .origin(uri.clone());
+            Ok(endpoint.connect_with_connector_lazy(Dial { tls: tls()?, uri }))
         })
         .collect::<Result<Vec<_>, ChannelError>>()?;
     Ok(Transport::over(InTurn { channels: channels.into(), good: Arc::default() }))
+}
+
+/// Opens connections to one address over our own TLS.
+struct Dial {
+    tls: ClientTls,
+    uri: Uri,
+}
+
+impl Service<Uri> for Dial {
+    type Response = TokioIo<TlsStream<TcpStream>>;
+    type Error = io::Error;
+    type Future = BoxFuture<'static, io::Result<Self::Response>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Uri) -> Self::Future {
+        let (tls, uri) = (self.tls.clone(), self.uri.clone());
+        async move {
+            let host = uri.host().unwrap_or_default();
+            let bare = host.trim_start_matches('[').trim_end_matches(']');
+            let stream = TcpStream::connect((bare, uri.port_u16().unwrap_or(443))).await?;
+            stream.set_nodelay(true)?;
+            tls.connect(host, stream).await.map(TokioIo::new)
+        }
+        .boxed()
+    }
 }
 
 #[derive(Clone)]

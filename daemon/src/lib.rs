@@ -1,5 +1,5 @@
-//! What every daemon does: service identity, channels, serving gRPC, calls to the outside, configuration, telemetry,
-//! shutdown, real time.
+//! What every daemon does: service identity, TLS, channels, serving gRPC, bounds of connections, calls to the outside,
+//! configuration, telemetry, shutdown, real time.
 //!
 //! Invariants
 //! - A gRPC handler learns who calls only from [`identity::Caller`], which the layer puts there after verifying a
@@ -8,6 +8,7 @@
 //!
 //! Deliberately not here: operator tokens (`gateway`), anything of queues or records.
 
+pub mod admission;
 pub mod channel;
 pub mod config;
 pub mod identity;
@@ -15,6 +16,7 @@ pub mod outbound;
 pub mod serve;
 pub mod shutdown;
 pub mod telemetry;
+pub mod tls;
 
 mod clock;
 

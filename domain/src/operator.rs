@@ -13,7 +13,7 @@ pub struct OperatorSubject(Box<str>);
 
 /// Why a text is not a subject.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("must be 1 to {SUBJECT_MAX_BYTES} bytes without control characters")]
+#[error("must be 1 to {SUBJECT_MAX_BYTES} bytes without control characters, and not begin with svc:")]
 pub struct SubjectError;
 
 impl OperatorSubject {
@@ -27,7 +27,9 @@ impl FromStr for OperatorSubject {
     type Err = SubjectError;
 
     fn from_str(text: &str) -> Result<Self, SubjectError> {
-        if text.trim().is_empty() || text.len() > SUBJECT_MAX_BYTES || !text.chars().all(is_clean) {
+        // What begins so names a service, in audit rows too; no token of an operator may.
+        let is_service = text.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("svc:"));
+        if text.trim().is_empty() || text.len() > SUBJECT_MAX_BYTES || !text.chars().all(is_clean) || is_service {
             return Err(SubjectError);
         }
         Ok(Self(text.into()))

@@ -11,7 +11,7 @@
 //! - The gateway has no queue and no way to put anything into one: it calls named triggers.
 //! - The document at `/openapi.json` is made from the routes; no route is undocumented.
 //!
-//! Deliberately not here: TLS (a proxy or a loopback in front), storage, policy of the triggers themselves.
+//! Deliberately not here: storage, policy of the triggers themselves.
 
 mod audit;
 mod auth;
@@ -22,6 +22,7 @@ mod edge;
 mod metering;
 mod problem;
 mod query;
+mod rates;
 mod router;
 mod routes;
 mod serve;
@@ -30,11 +31,12 @@ pub mod token;
 mod wire;
 
 pub use auth::{
-    ClaimNames, Issuer, IssuerError, IssuerSettings, Operator, OperatorAlgorithm, OperatorVerifier, PublicKeyText,
-    TokenRefusal,
+    ClaimNames, GroupError, GroupGrant, Groups, Issuer, IssuerError, IssuerSettings, KeySource, Operator,
+    OperatorAlgorithm, OperatorVerifier, PublicKeyText, TokenRefusal, TokenRules, TokenType,
 };
 pub use config::{ConfigProblem, GatewayConfig, IssuerConfig, KeyConfig, LogFormatName, listen_allowed};
 pub use problem::Problem;
+pub use rates::{Rule, Rules};
 pub use router::{openapi_json, router};
-pub use serve::serve;
+pub use serve::{serve, serve_over};
 pub use state::GatewayParts;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use clap::Parser;
 use daemon::{shutdown::Shutdown, telemetry};
-use gateway::{GatewayConfig, listen_allowed, router, serve};
+use gateway::{GatewayConfig, listen_allowed, router, serve_over};
 use tokio::net::TcpListener;
 
 /// The operator gateway: REST for operators in front of the platform.
@@ -25,20 +25,21 @@ async fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     let config: GatewayConfig = daemon::config::read(&arguments.config)?;
     telemetry::init(config.log.into(), "info");
-    if !listen_allowed(config.listen, arguments.insecure) {
+    if !listen_allowed(config.listen, arguments.insecure || config.tls.is_some()) {
         bail!(
-            "listen: {} is beyond loopback and the gateway speaks no TLS: put a TLS proxy before a loopback address, \
-             or pass --insecure",
+            "listen: {} is beyond loopback and there is no [tls]: name a certificate, put a TLS proxy before a loopback \
+             address, or pass --insecure",
             config.listen
         );
     }
     let folder = arguments.config.parent().unwrap_or(Path::new("."));
     let parts = config.parts(folder).with_context(|| format!("configuration file {}", arguments.config.display()))?;
+    let tls = config.server_tls(folder)?;
     let listener =
         TcpListener::bind(config.listen).await.with_context(|| format!("listen: {} cannot be used", config.listen))?;
     tracing::info!(address = %listener.local_addr()?, "listening");
     let shutdown = Shutdown::default();
-    let served = tokio::spawn(serve(listener, router(parts), shutdown.clone()));
+    let served = tokio::spawn(serve_over(listener, router(parts), tls, shutdown.clone()));
     shutdown.run().await?;
     served.await??;
     Ok(())

@@ -83,11 +83,13 @@ pub struct Problem {
     /// HTTP's own refusals (method, media type) keep their status; all others follow from the code.
     status: Option<StatusCode>,
     scope: Option<OperatorScope>,
+    /// When to try again, in seconds, where that is known better than by [`RETRY_AFTER_S`].
+    retry_after_s: Option<u32>,
 }
 
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
-        Self { refusal, status: None, scope: None }
+        Self { refusal, status: None, scope: None, retry_after_s: None }
     }
 }
 
@@ -98,6 +100,17 @@ impl Problem {
             .into()
     }
 
+    /// Whether a token is right cannot be told. Says nothing about the token.
+    pub(crate) fn no_keys() -> Self {
+        Refusal::new(ErrorCode::Unavailable, "the identity provider does not answer; nothing was done").into()
+    }
+
+    /// More than is allowed in this time; nothing was done.
+    pub(crate) fn too_many(what: &str, retry_after_s: u32) -> Self {
+        let refusal = Refusal::new(ErrorCode::ResourceExhausted, format!("too many {what}; nothing was done"));
+        Self { retry_after_s: Some(retry_after_s), ..refusal.into() }
+    }
+
     /// The one 404: unknown, or outside the token; nobody can tell which.
     pub(crate) fn not_found() -> Self {
         Refusal::new(ErrorCode::NotFound, "there is no such object, or this token may not see it").into()
@@ -105,17 +118,17 @@ impl Problem {
 
     pub(crate) fn missing_scope(scope: OperatorScope) -> Self {
         let refusal = Refusal::new(ErrorCode::PermissionDenied, format!("the token lacks the scope {scope}"));
-        Self { refusal, status: None, scope: Some(scope) }
+        Self { scope: Some(scope), ..refusal.into() }
     }
 
     pub(crate) fn method_not_allowed() -> Self {
         let refusal = Refusal::field("method", "this path does not take this method");
-        Self { refusal, status: Some(StatusCode::METHOD_NOT_ALLOWED), scope: None }
+        Self { status: Some(StatusCode::METHOD_NOT_ALLOWED), ..refusal.into() }
     }
 
     pub(crate) fn unsupported_media(field: &str, message: &str) -> Self {
         let refusal = Refusal::field(field, message);
-        Self { refusal, status: Some(StatusCode::UNSUPPORTED_MEDIA_TYPE), scope: None }
+        Self { status: Some(StatusCode::UNSUPPORTED_MEDIA_TYPE), ..refusal.into() }
     }
 
     /// What is refused, and why.
@@ -164,7 +177,7 @@ impl IntoResponse for Problem {
             headers.insert(WWW_AUTHENTICATE, value);
         }
         if retryable {
-            headers.insert(RETRY_AFTER, RETRY_AFTER_S.into());
+            headers.insert(RETRY_AFTER, self.retry_after_s.unwrap_or(RETRY_AFTER_S).into());
         }
         response
     }
@@ -195,6 +208,7 @@ impl utoipa::IntoResponses for ReadProblems {
             ("401", "No valid operator token."),
             ("403", "The token lacks the scope that `detail` names."),
             ("404", "Unknown, or outside this token's tenants and stores."),
+            ("429", "More requests than one operator or address may send; see Retry-After."),
             ("500", "A fault of ours; the service's log has the cause."),
             ("503", "A needed service does not answer, or too many requests are in hand; see Retry-After."),
             ("504", "No answer in time; repeat the request."),
@@ -215,6 +229,7 @@ impl utoipa::IntoResponses for TriggerProblems {
             ("409", "The tracking id names another request; `field` names what differs."),
             ("413", "The body is larger than 64 KiB."),
             ("415", "The body is not application/json."),
+            ("429", "More requests than one operator, tenant or address may send; nothing was done; see Retry-After."),
             ("500", "A fault of ours; the service's log has the cause."),
             ("503", "A needed service does not answer; nothing was done; see Retry-After."),
             ("504", "The outcome is unknown: repeat with the same tracking_id."),

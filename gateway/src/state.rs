@@ -7,7 +7,11 @@ use http::HeaderValue;
 use proto::{CqsClient, DtoFlowClient, EccTriggersClient, StudioTriggersClient, Transport};
 use tokio::sync::Semaphore;
 
-use crate::{auth::OperatorVerifier, metering::Metering};
+use crate::{
+    auth::OperatorVerifier,
+    metering::Metering,
+    rates::{Rates, Rules},
+};
 
 /// Requests in hand at once; more are shed with 503. Each costs a few platform calls at most, and operators are few.
 const CONCURRENCY_MAX: usize = 256;
@@ -22,6 +26,8 @@ pub struct GatewayParts {
     pub operators: OperatorVerifier,
     /// Origins whose pages may call the API; empty for none.
     pub cors: Vec<HeaderValue>,
+    /// How much one operator, tenant and address may ask for.
+    pub rules: Rules,
     /// Now.
     pub clock: Arc<dyn Clock>,
     /// Request ids.
@@ -44,6 +50,7 @@ pub(crate) struct Gateway {
     pub(crate) ids: Arc<dyn IdSource>,
     pub(crate) metering: Metering,
     pub(crate) slots: Arc<Semaphore>,
+    pub(crate) rates: Rates,
 }
 
 impl Gateway {
@@ -53,6 +60,7 @@ impl Gateway {
             dtoflow: proto::dtoflow_client(parts.platform.clone()),
             triggers: parts.triggers,
             operators: parts.operators,
+            rates: Rates::new(parts.rules, Arc::clone(&parts.clock)),
             clock: parts.clock,
             ids: parts.ids,
             metering: Metering::new(),

@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
     net::SocketAddr,
     path::{Path, PathBuf},
     sync::Arc,
@@ -10,10 +9,13 @@ use std::{
 
 use anyhow::Context as _;
 use daemon::{
-    identity::{Registry, ServiceCredentials, ServiceKey},
+    channel::{self, PeerTrust},
+    identity::{RegistrySource, ServiceCredentials},
     telemetry::LogFormat,
+    tls::{ClientTlsConfig, ServerTls, ServerTlsConfig},
 };
 use domain::{Clock, ServiceName};
+use proto::Transport;
 
 use crate::{ExporterSettings, PipelineSettings};
 
@@ -37,6 +39,12 @@ pub struct WorkerConfig {
     /// How each queue is worked.
     #[serde(default)]
     pub pipelines: PipelineSettings,
+    /// The certificate triggers are served with, and whose client certificates are wanted; left out: no TLS.
+    #[serde(default)]
+    pub tls: Option<ServerTlsConfig>,
+    /// Whom the worker trusts behind `https://` addresses of `platform`, and what it shows there.
+    #[serde(default)]
+    pub peer_tls: ClientTlsConfig,
     /// How log lines look.
     #[serde(default)]
     pub log: LogLines,
@@ -74,25 +82,38 @@ impl WorkerConfig {
         self.service_names()?
             .into_iter()
             .map(|service| {
-                let key = ServiceKey::read(&self.keys.join(format!("{service}.key")))?;
-                Ok((service, ServiceCredentials::new(service, key, Arc::clone(clock))))
+                let key = self.keys.join(format!("{service}.key"));
+                Ok((service, ServiceCredentials::from_file(service, &key, Arc::clone(clock))?))
             })
             .collect()
     }
 
-    /// The registry.
-    pub fn registry(&self) -> anyhow::Result<Registry> {
-        let text = fs::read_to_string(&self.registry).with_context(|| format!("{}", self.registry.display()))?;
-        Ok(Registry::parse(&text)?)
+    /// The registry, read again when it changes.
+    pub fn registry(&self) -> anyhow::Result<RegistrySource> {
+        Ok(RegistrySource::file(&self.registry)?)
+    }
+
+    /// The platform's addresses, and whom to trust there.
+    pub fn platform(&self) -> anyhow::Result<Transport> {
+        // The paths were made absolute, or relative to the process, when the file was read.
+        let trust = PeerTrust { tls: &self.peer_tls, folder: Path::new("") };
+        channel::connect_over(&self.platform, trust).context("platform")
+    }
+
+    /// What accepts TLS here, when a certificate is configured.
+    pub fn server_tls(&self) -> anyhow::Result<Option<ServerTls>> {
+        let made = self.tls.as_ref().map(|tls| ServerTls::new(tls, Path::new(""), &[b"h2"]));
+        made.transpose().context("tls")
     }
 
     /// The address triggers are served on. Refuses one beyond loopback without `insecure`: the connection is not
     /// encrypted.
     pub fn listen_address(&self, insecure: Insecure) -> anyhow::Result<Option<SocketAddr>> {
         match self.listen {
-            Some(address) if !address.ip().is_loopback() && insecure == Insecure::Refused => {
+            Some(address) if !address.ip().is_loopback() && insecure == Insecure::Refused && self.tls.is_none() => {
                 anyhow::bail!(
-                    "listen: {address} is reachable from other machines without TLS; say --insecure to allow it"
+                    "listen: {address} is reachable from other machines without TLS: name a certificate under [tls], \
+                     or say --insecure"
                 )
             }
             listen => Ok(listen),
@@ -119,11 +140,22 @@ pub fn read(path: &Path) -> anyhow::Result<WorkerConfig> {
             *relative = folder.join(&*relative);
         }
     }
+    let own = config
+        .tls
+        .as_mut()
+        .map(|tls| [Some(&mut tls.certificate_file), Some(&mut tls.key_file), tls.client_ca_file.as_mut()]);
+    let peer = &mut config.peer_tls;
+    let shown = [peer.ca_file.as_mut(), peer.certificate_file.as_mut(), peer.key_file.as_mut()];
+    for relative in own.into_iter().flatten().chain(shown).flatten() {
+        *relative = folder.join(&*relative);
+    }
     Ok(config)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     const MINIMAL: &str = r#"

@@ -44,7 +44,7 @@ async fn run(config: &WorkerConfig, insecure: Insecure) -> anyhow::Result<()> {
     let shutdown = Shutdown::default();
     let parts = WorkerParts {
         services,
-        platform: daemon::channel::connect(&config.platform).context("platform")?,
+        platform: config.platform()?,
         credentials: config.credentials(&clock)?,
         exporter: config.exporter.clone(),
         engine: RenderEngine::default(),
@@ -55,11 +55,12 @@ async fn run(config: &WorkerConfig, insecure: Insecure) -> anyhow::Result<()> {
     };
     if let Some(address) = config.listen_address(insecure)? {
         let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
-        let verifier = Verifier::new(Arc::new(config.registry()?), clock);
+        let verifier = Verifier::new(config.registry()?, clock);
+        let tls = config.server_tls()?;
         let (routes, soft) = (trigger_routes(&parts)?, shutdown.soft.clone());
         tracing::info!(%address, "serving triggers");
         shutdown.tasks.spawn(async move {
-            if let Err(error) = daemon::serve::grpc(listener, routes, verifier, soft.clone()).await {
+            if let Err(error) = daemon::serve::grpc_over(listener, tls, (routes, verifier), soft.clone()).await {
                 tracing::error!(%error, "the trigger server ended");
             }
             soft.cancel();

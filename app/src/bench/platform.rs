@@ -45,7 +45,7 @@ impl Bench {
         let database = Database::open(&dir.database()).await?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let parts = PlatformParts {
-            registry: Arc::new(dir.write_registry()?),
+            registry: Arc::new(dir.write_registry()?).into(),
             clock: Arc::clone(&clock),
             ids: Arc::new(SystemIds),
         };

@@ -112,7 +112,7 @@ impl Target {
         let (transport, database) = match Database::open(&dir.database()).await {
             Ok(database) => {
                 let parts =
-                    PlatformParts { registry: Arc::new(dir.write_registry()?), clock, ids: Arc::new(SystemIds) };
+                    PlatformParts { registry: Arc::new(dir.write_registry()?).into(), clock, ids: Arc::new(SystemIds) };
                 (Platform::open(&database, parts).await?.transport(), Some(database))
             }
             // A running `dev` holds the database: it takes the records itself.

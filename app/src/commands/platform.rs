@@ -8,7 +8,13 @@ use std::{
 
 use anyhow::Context as _;
 use clap::Args as ClapArgs;
-use daemon::{SystemClock, SystemIds, identity::Registry, shutdown::Shutdown, telemetry::LogFormat};
+use daemon::{
+    SystemClock, SystemIds,
+    identity::RegistrySource,
+    shutdown::Shutdown,
+    telemetry::LogFormat,
+    tls::{ServerTls, ServerTlsConfig},
+};
 use db::DatabaseUrl;
 use serde::Deserialize;
 use tokio::net::TcpListener;
@@ -40,6 +46,9 @@ struct Config {
     listen: SocketAddr,
     /// The service registry.
     registry: PathBuf,
+    /// The server's certificate, and whose client certificates it wants; left out: no TLS.
+    #[serde(default)]
+    tls: Option<ServerTlsConfig>,
     /// How log lines look.
     #[serde(default)]
     log: Log,
@@ -65,16 +74,15 @@ impl From<Log> for LogFormat {
 pub(super) async fn run(args: Args) -> anyhow::Result<()> {
     let config: Config = daemon::config::read(&args.config)?;
     daemon::telemetry::init(config.log.into(), LOG_FILTER);
-    require_allowed(config.listen, args.insecure)?;
+    require_allowed(config.listen, args.insecure || config.tls.is_some())?;
     let DatabaseUrl::Sqlite(path) = config.database.parse().map_err(|error| anyhow::anyhow!("database {error}"))?
     else {
         anyhow::bail!(super::SQLITE_ONLY)
     };
     let folder = args.config.parent().unwrap_or(Path::new(""));
-    let (path, registry) = (folder.join(path), folder.join(&config.registry));
-    let registry = std::fs::read_to_string(&registry)
-        .with_context(|| format!("cannot read the registry {}", registry.display()))?;
-    let registry = Arc::new(Registry::parse(&registry)?);
+    let path = folder.join(path);
+    let registry = RegistrySource::file(&folder.join(&config.registry))?;
+    let tls = config.tls.as_ref().map(|tls| ServerTls::new(tls, folder, &[b"h2"])).transpose().context("tls")?;
 
     let database = Database::open(&path).await?;
     let listener =
@@ -83,11 +91,12 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
     let parts = PlatformParts { registry, clock: Arc::new(SystemClock), ids: Arc::new(SystemIds) };
     let platform = Platform::open(&database, parts).await?;
     platform.maintain(&shutdown);
-    println!("listening on http://{}", listener.local_addr()?);
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    println!("listening on {scheme}://{}", listener.local_addr()?);
 
     let (serving, until) = (platform.clone(), shutdown.clone());
     let server = shutdown.tasks.spawn(async move {
-        let served = serving.serve(listener, &until).await;
+        let served = serving.serve(listener, tls, &until).await;
         until.soft.cancel();
         served
     });

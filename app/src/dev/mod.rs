@@ -97,7 +97,7 @@ pub async fn start(options: DevOptions) -> anyhow::Result<Dev> {
 
     let registry = Arc::new(dir.write_registry()?);
     let shutdown = Shutdown::default();
-    let parts = PlatformParts { registry, clock: Arc::clone(&clock), ids: Arc::clone(&ids) };
+    let parts = PlatformParts { registry: registry.into(), clock: Arc::clone(&clock), ids: Arc::clone(&ids) };
     let platform = Platform::open(&database, parts).await?;
     platform.maintain(&shutdown);
     let credentials = ServiceName::ALL
@@ -130,6 +130,7 @@ pub async fn start(options: DevOptions) -> anyhow::Result<Dev> {
         triggers: TRIGGER_SERVICES.map(|service| (service, as_gateway.attach(triggers.clone()))).into(),
         operators: OperatorVerifier::new(vec![Issuer::local(issuer.public())?], Arc::clone(&clock)),
         cors: Vec::new(),
+        rules: gateway::Rules::default(),
         clock: Arc::clone(&clock),
         ids,
     });

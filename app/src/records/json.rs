@@ -10,7 +10,7 @@ use prost::Message;
 use proto::records::v1 as wire;
 use serde::{Deserialize, de::DeserializeOwned};
 
-use super::Record;
+use super::{Record, unique::Unique};
 
 /// Why a text is not a record. Names the field.
 #[derive(Debug, thiserror::Error)]
@@ -37,7 +37,7 @@ pub enum RecordError {
 struct Envelope {
     dto_type: String,
     dto_id: String,
-    record: serde_json::Value,
+    record: Unique,
 }
 
 /// The record that `text` holds.
@@ -48,7 +48,7 @@ pub fn record_from_json(text: &str) -> Result<Record, RecordError> {
     }
     let envelope: Envelope = serde_json::from_str(text).map_err(|error| RecordError::Json(without_line(&error)))?;
     let dto_type: DtoType = envelope.dto_type.parse().map_err(|_| RecordError::Type(envelope.dto_type.clone()))?;
-    let payload = payload(dto_type, envelope.record)?;
+    let payload = payload(dto_type, envelope.record.0)?;
     let urn = Urn::record(dto_type, &envelope.dto_id)?;
     Ok(Record { dto_type, urn, payload: payload.into() })
 }
@@ -243,6 +243,8 @@ mod tests {
             (link(r#"["I","M",{}]"#), "a JSON object"),
             (r#"["ecclink.v1","t/T/s/S/ecclinks/E",{"item_id":"I","model_id":"M"}]"#.to_owned(), "a JSON object"),
             (link(r#"{"item_id":7,"model_id":"M"}"#), "integer `7`"),
+            (link(r#"{"item_id":"I","model_id":"M","model_id":"N"}"#), "\"model_id\" is given twice"),
+            (link(r#"{"item_id":"I","model_id":"M","parameters":{"a":"1","a":"2"}}"#), "\"a\" is given twice"),
             (
                 r#"{"dto_type":"ecclink.v1","dto_id":"t/T/s/S/esls/E","record":{"item_id":"I","model_id":"M"}}"#
                     .to_owned(),

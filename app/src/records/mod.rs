@@ -4,6 +4,7 @@
 
 mod json;
 mod lines;
+mod unique;
 mod writer;
 
 pub use json::{RecordError, record_from_json};

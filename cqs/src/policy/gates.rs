@@ -4,6 +4,9 @@ use domain::{ErrorCode, Refusal, SplitItem, TenantId, Urn};
 
 use crate::model::{Operation, Queue, Terms};
 
+/// A store under `by_eccmodel`, say: nothing would be found there, or something else than the name says.
+const NO_PLACE: &str = "nothing is found by this alias under such a parent";
+
 /// Refuses unless every item is a parent of a shape the queue declared, all under one tenant. Gives the tenant.
 pub(crate) fn injected(queue: &Queue, items: &[SplitItem], scope: Option<&Urn>) -> Result<TenantId, Refusal> {
     let Some(first) = items.first() else {
@@ -19,6 +22,9 @@ pub(crate) fn injected(queue: &Queue, items: &[SplitItem], scope: Option<&Urn>) 
                 "the queue did not declare that it splits parents of this shape",
             ));
         }
+    }
+    if let Some(index) = items.iter().position(|item| !item.parent_fits()) {
+        return Err(denied(format!("items[{index}].parent_id"), NO_PLACE));
     }
     let tenant = first.target.urn().tenant();
     for (index, item) in items.iter().enumerate() {
@@ -42,6 +48,9 @@ pub(crate) fn children(queue: &Queue, item: &SplitItem, children: &[SplitItem]) 
         }
         if child.target.is_parent() && !queue.splits(child) {
             return Err(denied(field(), "the queue did not declare that it splits parents of this shape"));
+        }
+        if !child.parent_fits() {
+            return Err(denied(field(), NO_PLACE));
         }
         if child == item {
             return Err(Refusal::field(field(), "is the item itself"));

@@ -2,6 +2,7 @@
 
 use std::{
     fmt,
+    path::Path,
     sync::{Arc, Mutex, PoisonError},
     task::{Context, Poll},
 };
@@ -13,7 +14,8 @@ use proto::{Transport, TransportError};
 use tonic::body::Body;
 use tower::Service;
 
-use super::{ServiceKey, TOKEN_LIFETIME_MS, token::mint};
+use super::{KeyError, ServiceKey, TOKEN_LIFETIME_MS, token::mint};
+use crate::tls::Watched;
 
 /// A token is replaced when less than this is left of it, in milliseconds.
 const RENEW_BEFORE_MS: i64 = 60_000;
@@ -22,7 +24,7 @@ const RENEW_BEFORE_MS: i64 = 60_000;
 #[derive(Clone)]
 pub struct ServiceCredentials {
     service: ServiceName,
-    key: ServiceKey,
+    key: Arc<dyn Fn() -> ServiceKey + Send + Sync>,
     clock: Arc<dyn Clock>,
     current: Arc<Mutex<Option<(HeaderValue, Timestamp)>>>,
 }
@@ -36,7 +38,23 @@ impl fmt::Debug for ServiceCredentials {
 impl ServiceCredentials {
     /// Credentials of `service`.
     pub fn new(service: ServiceName, key: ServiceKey, clock: Arc<dyn Clock>) -> Self {
-        Self { service, key, clock, current: Arc::default() }
+        Self { service, key: Arc::new(move || key.clone()), clock, current: Arc::default() }
+    }
+
+    /// Credentials of `service` with the key that a file holds, also after it was replaced: the next token is minted with
+    /// the new one, so list both in the registry until then.
+    pub fn from_file(service: ServiceName, path: &Path, clock: Arc<dyn Clock>) -> Result<Self, KeyError> {
+        // The first reading tells its cause as a value; later ones only tell the log.
+        let first = ServiceKey::read(path)?;
+        let again = path.to_path_buf();
+        let read = move || ServiceKey::read(&again).map_err(|error| error.to_string());
+        let key: Arc<dyn Fn() -> ServiceKey + Send + Sync> =
+            match Watched::new("service key", vec![path.to_path_buf()], read) {
+                Ok(watched) => Arc::new(move || (*watched.get()).clone()),
+                // It could be read a moment ago.
+                Err(_) => Arc::new(move || first.clone()),
+            };
+        Ok(Self { service, key, clock, current: Arc::default() })
     }
 
     /// Whose they are.
@@ -58,7 +76,7 @@ impl ServiceCredentials {
         {
             return Ok(value.clone());
         }
-        let token = mint(self.service, &self.key, now)?;
+        let token = mint(self.service, &(self.key)(), now)?;
         let mut value = HeaderValue::try_from(format!("Bearer {token}"))?;
         value.set_sensitive(true);
         *current = Some((value.clone(), now));

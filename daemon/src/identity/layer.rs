@@ -10,8 +10,9 @@ use tonic::body::Body;
 use tower::{Layer, Service};
 
 use super::{TokenError, Verifier};
+use crate::serve::PeerInfo;
 
-/// Verifies the service token of every request and leaves a [`super::Caller`] in its extensions.
+/// Verifies the service token of every request (or the certificate of its connection) and leaves a [`super::Caller`] in its extensions.
 #[derive(Clone)]
 pub struct AuthLayer {
     verifier: Verifier,
@@ -54,7 +55,16 @@ where
     }
 
     fn call(&mut self, mut request: http::Request<B>) -> Self::Future {
-        match single_bearer(request.headers()).and_then(|token| self.verifier.verify(token)) {
+        let shown = request.extensions().get::<PeerInfo>().and_then(|peer| peer.identity.clone());
+        let verified = match (shown, single_bearer(request.headers())) {
+            (None, token) => token.and_then(|token| self.verifier.verify(token)),
+            (Some(id), Ok(token)) => self.verifier.verify_peer(&id, Some(token)),
+            (Some(id), Err(_)) if !request.headers().contains_key(AUTHORIZATION) => {
+                self.verifier.verify_peer(&id, None)
+            }
+            (Some(_), Err(error)) => Err(error),
+        };
+        match verified {
             Ok(caller) => {
                 request.headers_mut().remove(AUTHORIZATION);
                 request.extensions_mut().insert(caller);

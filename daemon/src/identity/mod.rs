@@ -18,5 +18,5 @@ pub use caller::{Caller, caller};
 pub use credentials::ServiceCredentials;
 pub use key::{KeyError, PublicKey, ServiceKey};
 pub use layer::{AuthLayer, AuthService};
-pub use registry::{Registry, RegistryError, ServiceGrants};
+pub use registry::{Registry, RegistryError, RegistrySource, ServiceGrants};
 pub use token::{TOKEN_LIFETIME_MS, TokenError, Verifier};

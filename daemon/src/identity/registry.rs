@@ -1,12 +1,18 @@
 //! The registry: per service its keys, the DTO types it may write and the RPCs it may call.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt, fs,
+    path::Path,
+    sync::Arc,
+};
 
 use domain::{DtoType, ServiceName};
 use jsonwebtoken::DecodingKey;
 use serde::{Deserialize, Serialize};
 
 use super::PublicKey;
+use crate::tls::{SpiffeId, Watched};
 
 /// Why a registry is not accepted. Names the entry.
 #[derive(Debug, thiserror::Error)]
@@ -16,6 +22,7 @@ pub struct RegistryError(String);
 /// What the registry grants one service.
 pub struct ServiceGrants {
     keys: Vec<DecodingKey>,
+    spiffe_ids: Vec<SpiffeId>,
     writes: Vec<DtoType>,
     calls: Vec<String>,
 }
@@ -32,6 +39,10 @@ impl fmt::Debug for ServiceGrants {
 impl ServiceGrants {
     pub(super) fn keys(&self) -> &[DecodingKey] {
         &self.keys
+    }
+
+    pub(super) fn spiffe_ids(&self) -> &[SpiffeId] {
+        &self.spiffe_ids
     }
 
     pub(super) fn writes(&self, dto_type: DtoType) -> bool {
@@ -59,7 +70,11 @@ struct Document {
 #[serde(deny_unknown_fields)]
 struct Entry {
     /// Base64url Ed25519 public keys; several while a key is being rotated.
+    #[serde(default)]
     public_keys: Vec<String>,
+    /// SPIFFE ids of its certificates, for mTLS; with them keys are not needed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    spiffe_ids: Vec<String>,
     #[serde(default)]
     writes: Vec<String>,
     #[serde(default)]
@@ -70,7 +85,7 @@ impl Registry {
     /// Parses a registry document (TOML).
     pub fn parse(text: &str) -> Result<Self, RegistryError> {
         let document: Document = toml::from_str(text).map_err(|error| RegistryError(error.to_string()))?;
-        let mut services = BTreeMap::new();
+        let (mut services, mut named) = (BTreeMap::new(), BTreeSet::new());
         for (name, entry) in document.services {
             let wrong = |what: String| RegistryError(format!("{name}: {what}"));
             let service: ServiceName = name.parse().map_err(|error| wrong(format!("{error}")))?;
@@ -80,8 +95,16 @@ impl Registry {
                 .map(|key| key.parse::<PublicKey>().and_then(|key| key.decoding()))
                 .collect::<Result<Vec<_>, _>>()
                 .map_err(|error| wrong(format!("public_keys {error}")))?;
-            if keys.is_empty() {
-                return Err(wrong("public_keys must not be empty".to_owned()));
+            let spiffe_ids = entry
+                .spiffe_ids
+                .iter()
+                .map(|id| id.parse().map_err(|error| wrong(format!("spiffe_ids {id:?} {error}"))))
+                .collect::<Result<Vec<SpiffeId>, _>>()?;
+            if keys.is_empty() && spiffe_ids.is_empty() {
+                return Err(wrong("public_keys must not be empty where there are no spiffe_ids".to_owned()));
+            }
+            if let Some(id) = spiffe_ids.iter().find(|id| !named.insert((*id).clone())) {
+                return Err(wrong(format!("spiffe_ids: {id} is listed twice")));
             }
             let writes = entry
                 .writes
@@ -89,7 +112,7 @@ impl Registry {
                 .map(|dto_type| dto_type.parse())
                 .collect::<Result<Vec<DtoType>, _>>()
                 .map_err(|error| wrong(format!("writes {error}")))?;
-            services.insert(service, Arc::new(ServiceGrants { keys, writes, calls: entry.calls }));
+            services.insert(service, Arc::new(ServiceGrants { keys, spiffe_ids, writes, calls: entry.calls }));
         }
         Ok(Self { services })
     }
@@ -97,6 +120,11 @@ impl Registry {
     /// What `service` may do; none when it is not registered.
     pub fn grants(&self, service: ServiceName) -> Option<Arc<ServiceGrants>> {
         self.services.get(&service).cloned()
+    }
+
+    /// The service whose certificates carry that id.
+    pub(super) fn service_of(&self, id: &SpiffeId) -> Option<ServiceName> {
+        self.services.iter().find(|(_, grants)| grants.spiffe_ids.contains(id)).map(|(service, _)| *service)
     }
 
     /// A registry document in which each of `keys` has its service's standard grants: what `dev` writes and a
@@ -108,6 +136,7 @@ impl Registry {
                 let (writes, calls) = standard_grants(*service);
                 let entry = Entry {
                     public_keys: vec![key.as_str().to_owned()],
+                    spiffe_ids: Vec::new(),
                     writes: writes.iter().map(ToString::to_string).collect(),
                     calls: calls.iter().map(|call| (*call).to_owned()).collect(),
                 };
@@ -115,6 +144,49 @@ impl Registry {
             })
             .collect();
         toml::to_string_pretty(&Document { services }).map_err(|error| RegistryError(error.to_string()))
+    }
+}
+
+/// Where the registry comes from: fixed, or a file that is read again when it changes.
+#[derive(Clone)]
+pub struct RegistrySource(Kept);
+
+#[derive(Clone)]
+enum Kept {
+    Fixed(Arc<Registry>),
+    File(Arc<Watched<Registry>>),
+}
+
+impl fmt::Debug for RegistrySource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RegistrySource")
+    }
+}
+
+impl From<Arc<Registry>> for RegistrySource {
+    fn from(registry: Arc<Registry>) -> Self {
+        Self(Kept::Fixed(registry))
+    }
+}
+
+impl RegistrySource {
+    /// The registry that a file holds, also after it changed. A change that cannot be parsed leaves the last good one.
+    pub fn file(path: &Path) -> Result<Self, RegistryError> {
+        let named = path.to_path_buf();
+        let read = move || {
+            let text = fs::read_to_string(&named).map_err(|error| format!("{}: {error}", named.display()))?;
+            Registry::parse(&text).map_err(|RegistryError(problem)| format!("{}: {problem}", named.display()))
+        };
+        let watched = Watched::new("service registry", vec![path.to_path_buf()], read).map_err(RegistryError)?;
+        Ok(Self(Kept::File(Arc::new(watched))))
+    }
+
+    /// The registry as it is now.
+    pub fn now(&self) -> Arc<Registry> {
+        match &self.0 {
+            Kept::Fixed(registry) => Arc::clone(registry),
+            Kept::File(watched) => watched.get(),
+        }
     }
 }
 

@@ -7,7 +7,8 @@ use domain::{Clock, ServiceIdentity, ServiceName, Timestamp};
 use jsonwebtoken::{Algorithm, Header, Validation, decode, decode_header, encode};
 use serde::{Deserialize, Serialize};
 
-use super::{Caller, Registry, ServiceKey};
+use super::{Caller, Registry, RegistrySource, ServiceKey};
+use crate::tls::SpiffeId;
 
 /// How long a service token is good for, in milliseconds: long enough to be reused, short enough that a leaked one
 /// soon is worthless.
@@ -60,22 +61,47 @@ pub(super) fn mint(service: ServiceName, key: &ServiceKey, now: Timestamp) -> Re
 /// Verifies service tokens against the registry. Cheap to clone.
 #[derive(Clone)]
 pub struct Verifier {
-    registry: Arc<Registry>,
+    registry: RegistrySource,
     clock: Arc<dyn Clock>,
     /// The last verified token of each service, so that a reused token costs one comparison. Bounded by the number of services.
-    verified: Arc<Mutex<HashMap<ServiceName, (String, i64)>>>,
+    verified: Arc<Mutex<HashMap<ServiceName, Verified>>>,
+}
+
+struct Verified {
+    token: String,
+    /// Milliseconds.
+    expires: i64,
+    /// By which registry: another one may not list the key any more.
+    registry: Arc<Registry>,
 }
 
 impl Verifier {
     /// A verifier over `registry`.
-    pub fn new(registry: Arc<Registry>, clock: Arc<dyn Clock>) -> Self {
-        Self { registry, clock, verified: Arc::default() }
+    pub fn new(registry: impl Into<RegistrySource>, clock: Arc<dyn Clock>) -> Self {
+        Self { registry: registry.into(), clock, verified: Arc::default() }
+    }
+
+    /// Who holds the verified certificate of that id; `token`, when one is shown too, must be of the same service.
+    pub(super) fn verify_peer(&self, id: &SpiffeId, token: Option<&str>) -> Result<Caller, TokenError> {
+        let registry = self.registry.now();
+        let named = registry.service_of(id);
+        let Some(token) = token else {
+            return named.map_or(Err(TokenError::Invalid), |service| caller(&registry, service));
+        };
+        let caller = self.verify(token)?;
+        // A service that lists ids may show its tokens only over a connection with one of them.
+        let listed = registry.grants(caller.service()).is_some_and(|grants| !grants.spiffe_ids().is_empty());
+        if (listed || named.is_some()) && named != Some(caller.service()) {
+            return Err(TokenError::Invalid);
+        }
+        Ok(caller)
     }
 
     /// Who holds this token.
     pub fn verify(&self, token: &str) -> Result<Caller, TokenError> {
-        if let Some(service) = self.remembered(token) {
-            return self.caller(service);
+        let registry = self.registry.now();
+        if let Some(service) = self.remembered(token, &registry) {
+            return caller(&registry, service);
         }
         let header = decode_header(token).map_err(|_| TokenError::Invalid)?;
         if header.typ.as_deref() != Some("svc+jwt") {
@@ -89,7 +115,7 @@ impl Verifier {
         let unverified =
             jsonwebtoken::dangerous::insecure_decode::<Claims>(token).map_err(|_| TokenError::Invalid)?.claims;
         let ServiceIdentity(service) = unverified.sub.parse().map_err(|_| TokenError::Invalid)?;
-        let grants = self.registry.grants(service).ok_or(TokenError::Invalid)?;
+        let grants = registry.grants(service).ok_or(TokenError::Invalid)?;
         let claims = grants
             .keys()
             .iter()
@@ -105,17 +131,21 @@ impl Verifier {
         if !lifetime_is_sane || now.saturating_add(LEEWAY_MS) < issued || now > expires.saturating_add(LEEWAY_MS) {
             return Err(TokenError::Lifetime);
         }
-        self.verified.lock().unwrap_or_else(PoisonError::into_inner).insert(service, (token.to_owned(), expires));
-        self.caller(service)
+        let found = caller(&registry, service)?;
+        let verified = Verified { token: token.to_owned(), expires, registry };
+        self.verified.lock().unwrap_or_else(PoisonError::into_inner).insert(service, verified);
+        Ok(found)
     }
 
-    fn remembered(&self, token: &str) -> Option<ServiceName> {
+    fn remembered(&self, token: &str, registry: &Arc<Registry>) -> Option<ServiceName> {
         let now = self.clock.now().as_ms();
         let verified = self.verified.lock().unwrap_or_else(PoisonError::into_inner);
-        verified.iter().find(|(_, (known, expires))| known == token && now <= *expires).map(|(service, _)| *service)
+        let known =
+            |known: &Verified| known.token == token && now <= known.expires && Arc::ptr_eq(&known.registry, registry);
+        verified.iter().find(|(_, entry)| known(entry)).map(|(service, _)| *service)
     }
+}
 
-    fn caller(&self, service: ServiceName) -> Result<Caller, TokenError> {
-        self.registry.grants(service).map(|grants| Caller::new(service, grants)).ok_or(TokenError::Invalid)
-    }
+fn caller(registry: &Registry, service: ServiceName) -> Result<Caller, TokenError> {
+    registry.grants(service).map(|grants| Caller::new(service, grants)).ok_or(TokenError::Invalid)
 }

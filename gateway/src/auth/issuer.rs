@@ -1,18 +1,16 @@
-//! Issuers of operator tokens and their public keys, all from configuration.
+//! Issuers of operator tokens: whom they are, where their keys come from, what their tokens must say.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, str::FromStr, sync::Arc};
 
-use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
-use daemon::identity::PublicKey;
-use jsonwebtoken::{Algorithm, DecodingKey};
-use serde::Deserialize;
+use daemon::{identity::PublicKey, tls::ClientTls};
+use domain::{Clock, Timestamp};
+use jsonwebtoken::Algorithm;
 
-use super::ClaimNames;
-
-/// Keys one issuer may have: current, next and last of a few algorithms, with room.
-const KEYS_MAX: usize = 32;
-/// Shortest RSA modulus, in bytes (2,048 bits).
-const RSA_MODULUS_MIN_BYTES: usize = 256;
+use super::{
+    ClaimNames, TokenRules,
+    keys::KeySet,
+    remote::{RemoteKeys, RemoteSettings},
+};
 
 /// The signature algorithms accepted for operator tokens: asymmetric, and one per kind of key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -81,6 +79,25 @@ pub enum PublicKeyText {
     Ed25519(PublicKey),
 }
 
+/// Where the keys of an issuer come from.
+#[derive(Debug, Clone)]
+pub enum KeySource {
+    /// From configuration, at least one.
+    Fixed(Vec<PublicKeyText>),
+    /// From the issuer's discovery document (`{issuer}/.well-known/openid-configuration`).
+    Discovered {
+        /// How its server is trusted.
+        tls: ClientTls,
+    },
+    /// From a JWK set at that address.
+    JwkSetAt {
+        /// `https://…`, or `http://` on this machine.
+        uri: String,
+        /// How its server is trusted.
+        tls: ClientTls,
+    },
+}
+
 /// One issuer as configuration gives it.
 #[derive(Debug, Clone)]
 pub struct IssuerSettings {
@@ -88,63 +105,71 @@ pub struct IssuerSettings {
     pub issuer: String,
     /// Must be among the tokens' `aud`.
     pub audience: String,
-    /// The algorithms accepted; keys of others are refused at start.
+    /// The algorithms accepted; configured keys of others are refused at start, published ones passed over.
     pub algorithms: Vec<OperatorAlgorithm>,
-    /// Its keys, at least one.
-    pub keys: Vec<PublicKeyText>,
+    /// Its keys.
+    pub keys: KeySource,
     /// Names of its claims.
     pub claims: ClaimNames,
-    /// Longest span from `nbf` to `exp`, in seconds; none for no bound.
+    /// What its tokens must say beyond `iss`, `aud`, `sub` and `exp`.
+    pub rules: TokenRules,
+    /// Longest span from `nbf` (or `iat`) to `exp`, in seconds; none for no bound.
     pub lifetime_s_max: Option<i64>,
 }
 
-struct IssuerKey {
-    kid: Option<String>,
-    algorithm: OperatorAlgorithm,
-    key: DecodingKey,
+enum Keys {
+    Fixed(Arc<KeySet>),
+    Remote(Arc<RemoteKeys>),
 }
 
-/// One issuer, its keys parsed.
+/// One issuer, its configured keys parsed.
 pub struct Issuer {
     pub(super) name: String,
     pub(super) audience: String,
     pub(super) claims: ClaimNames,
+    pub(super) rules: TokenRules,
     pub(super) lifetime_s_max: Option<i64>,
-    keys: Vec<IssuerKey>,
+    keys: Keys,
 }
 
 impl fmt::Debug for Issuer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Issuer({}, {} keys)", self.name, self.keys.len())
+        match &self.keys {
+            Keys::Fixed(keys) => write!(f, "Issuer({}, {} keys)", self.name, keys.len()),
+            Keys::Remote(_) => write!(f, "Issuer({}, published keys)", self.name),
+        }
     }
 }
 
 impl Issuer {
-    /// Parses and checks the keys.
+    /// Parses and checks the keys of a configuration, and where published ones are to be found. Fetches nothing.
     pub fn new(settings: IssuerSettings) -> Result<Self, IssuerError> {
         let wrong = |problem: String| IssuerError { issuer: settings.issuer.clone(), problem };
         if settings.issuer.is_empty() || settings.audience.is_empty() {
             return Err(wrong("issuer and audience must not be empty".to_owned()));
         }
-        let mut keys = Vec::new();
-        for text in &settings.keys {
-            keys.extend(parse(text).map_err(wrong)?);
-        }
-        if keys.is_empty() || keys.len() > KEYS_MAX {
-            return Err(wrong(format!("needs 1 to {KEYS_MAX} keys")));
-        }
-        if let Some(key) = keys.iter().find(|key| !settings.algorithms.contains(&key.algorithm)) {
-            return Err(wrong(format!("a key is for {:?}, which its algorithms do not list", key.algorithm)));
-        }
-        for (index, key) in keys.iter().enumerate() {
-            if key.kid.is_some() && keys.iter().skip(index + 1).any(|other| other.kid == key.kid) {
-                return Err(wrong("two keys have the same kid".to_owned()));
+        let remote = |jwks_uri, tls| {
+            RemoteKeys::new(RemoteSettings {
+                issuer: settings.issuer.clone(),
+                jwks_uri,
+                algorithms: settings.algorithms.clone(),
+                tls,
+            })
+            .map(|keys| Keys::Remote(Arc::new(keys)))
+        };
+        let keys = match settings.keys {
+            KeySource::Fixed(texts) => {
+                KeySet::configured(&texts, &settings.algorithms).map(|keys| Keys::Fixed(Arc::new(keys)))
             }
+            KeySource::Discovered { tls } => remote(None, tls),
+            KeySource::JwkSetAt { uri, tls } => remote(Some(uri), tls),
         }
+        .map_err(wrong)?;
         Ok(Self {
             name: settings.issuer,
             audience: settings.audience,
             claims: settings.claims,
+            rules: settings.rules,
             lifetime_s_max: settings.lifetime_s_max,
             keys,
         })
@@ -156,107 +181,34 @@ impl Issuer {
             issuer: crate::token::LOCAL_ISSUER.to_owned(),
             audience: crate::token::LOCAL_AUDIENCE.to_owned(),
             algorithms: vec![OperatorAlgorithm::EdDsa],
-            keys: vec![PublicKeyText::Ed25519(key.clone())],
+            keys: KeySource::Fixed(vec![PublicKeyText::Ed25519(key.clone())]),
             claims: ClaimNames::default(),
+            rules: TokenRules::own(),
             lifetime_s_max: None,
         })
     }
 
-    /// The keys a token of that algorithm and key id may have been signed with.
-    pub(super) fn candidates(
-        &self,
-        algorithm: OperatorAlgorithm,
-        kid: Option<&str>,
-    ) -> impl Iterator<Item = &DecodingKey> {
-        self.keys
-            .iter()
-            .filter(move |key| {
-                let named = match (kid, key.kid.as_deref()) {
-                    (Some(asked), Some(known)) => asked == known,
-                    _ => true,
-                };
-                named && key.algorithm == algorithm
-            })
-            .map(|key| &key.key)
-    }
-}
-
-fn parse(text: &PublicKeyText) -> Result<Vec<IssuerKey>, String> {
-    match text {
-        PublicKeyText::Pem { pem, algorithm, kid } => {
-            let parsed = match algorithm {
-                OperatorAlgorithm::Rs256 => DecodingKey::from_rsa_pem(pem.as_bytes()),
-                OperatorAlgorithm::Es256 => DecodingKey::from_ec_pem(pem.as_bytes()),
-                OperatorAlgorithm::EdDsa => DecodingKey::from_ed_pem(pem.as_bytes()),
-            };
-            let key = parsed.map_err(|_| format!("a PEM is not a public key for {algorithm:?}"))?;
-            Ok(vec![IssuerKey { kid: kid.clone(), algorithm: *algorithm, key }])
-        }
-        PublicKeyText::Ed25519(key) => {
-            let key = key.decoding().map_err(|error| error.to_string())?;
-            Ok(vec![IssuerKey { kid: None, algorithm: OperatorAlgorithm::EdDsa, key }])
-        }
-        PublicKeyText::JwkSet(json) => {
-            let set: JwkSet = serde_json::from_str(json).map_err(|error| format!("JWK set: {error}"))?;
-            set.keys.iter().map(Jwk::parse).collect()
+    /// The keys known now, without asking anybody.
+    pub(super) fn known_keys(&self, now: Timestamp) -> Option<Arc<KeySet>> {
+        match &self.keys {
+            Keys::Fixed(keys) => Some(Arc::clone(keys)),
+            Keys::Remote(remote) => remote.known(now),
         }
     }
-}
 
-#[derive(Deserialize)]
-struct JwkSet {
-    keys: Vec<Jwk>,
-}
+    /// The keys as of now: published ones are fetched when they are due. None when there are none to trust.
+    pub(super) async fn keys(&self, clock: &Arc<dyn Clock>) -> Option<Arc<KeySet>> {
+        match &self.keys {
+            Keys::Fixed(keys) => Some(Arc::clone(keys)),
+            Keys::Remote(remote) => remote.current(clock).await,
+        }
+    }
 
-#[derive(Deserialize)]
-struct Jwk {
-    kty: String,
-    kid: Option<String>,
-    alg: Option<String>,
-    #[serde(rename = "use")]
-    usage: Option<String>,
-    crv: Option<String>,
-    n: Option<String>,
-    e: Option<String>,
-    x: Option<String>,
-    y: Option<String>,
-    d: Option<String>,
-}
-
-impl Jwk {
-    fn parse(&self) -> Result<IssuerKey, String> {
-        let name = self.kid.as_deref().unwrap_or("without kid");
-        let wrong = |what: &str| format!("JWK {name}: {what}");
-        if self.d.is_some() {
-            return Err(wrong("is a private key"));
+    /// The keys after a look for one that is not known yet. None when it is too early to look again, or nothing came.
+    pub(super) async fn newer_keys(&self, clock: &Arc<dyn Clock>) -> Option<Arc<KeySet>> {
+        match &self.keys {
+            Keys::Fixed(_) => None,
+            Keys::Remote(remote) => remote.newer(clock).await,
         }
-        if self.usage.as_deref().is_some_and(|usage| usage != "sig") {
-            return Err(wrong("is not for signatures"));
-        }
-        let missing = || wrong("lacks a parameter of its kind");
-        let (algorithm, key) = match (self.kty.as_str(), self.crv.as_deref()) {
-            ("RSA", None) => {
-                let n = self.n.as_deref().ok_or_else(missing)?;
-                let modulus = BASE64_URL_SAFE_NO_PAD.decode(n).map_err(|_| wrong("n is not base64url"))?;
-                if modulus.iter().skip_while(|byte| **byte == 0).count() < RSA_MODULUS_MIN_BYTES {
-                    return Err(wrong("RSA keys need at least 2,048 bits"));
-                }
-                let e = self.e.as_deref().ok_or_else(missing)?;
-                (OperatorAlgorithm::Rs256, DecodingKey::from_rsa_components(n, e))
-            }
-            ("EC", Some("P-256")) => {
-                let (x, y) = (self.x.as_deref().ok_or_else(missing)?, self.y.as_deref().ok_or_else(missing)?);
-                (OperatorAlgorithm::Es256, DecodingKey::from_ec_components(x, y))
-            }
-            ("OKP", Some("Ed25519")) => {
-                (OperatorAlgorithm::EdDsa, DecodingKey::from_ed_components(self.x.as_deref().ok_or_else(missing)?))
-            }
-            _ => return Err(wrong("its kind or curve is not accepted")),
-        };
-        if self.alg.as_deref().is_some_and(|alg| alg.parse() != Ok(algorithm)) {
-            return Err(wrong("its alg is not that of its kind"));
-        }
-        let key = key.map_err(|_| wrong("is malformed"))?;
-        Ok(IssuerKey { kid: self.kid.clone(), algorithm, key })
     }
 }

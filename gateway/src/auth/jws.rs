@@ -19,6 +19,15 @@ impl UniqueObject {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 
+    /// The value under `name`, or where a JSON pointer (it begins with `/`) leads.
+    pub(super) fn find(&self, name: &str) -> Option<&Value> {
+        let Some(pointer) = name.strip_prefix('/') else { return self.get(name) };
+        match pointer.find('/') {
+            None => self.get(pointer),
+            Some(at) => self.get(pointer.get(..at)?)?.pointer(pointer.get(at..)?),
+        }
+    }
+
     /// The text under `name`; `None` when absent, refused when it is not a text.
     pub(super) fn text(&self, name: &str) -> Result<Option<&str>, TokenRefusal> {
         match self.get(name) {

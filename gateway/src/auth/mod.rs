@@ -6,18 +6,28 @@
 //!   verifies signatures and nothing else.
 //! - A claim that appears twice, or with a wrong type, refuses the token.
 //!
-//! Deliberately not here: fetching keys over the network (they are configuration), sessions, refresh tokens.
+//! - Published keys come from the issuer's own place over TLS, without redirects; no token decides where, and none can
+//!   cause more than one fetch a cooldown (`remote`).
+//!
+//! Deliberately not here: sessions, refresh tokens, asking the provider about a single token.
 
 mod claims;
+mod fetch;
+mod groups;
 mod issuer;
 mod jws;
+mod keys;
 mod operator;
+mod remote;
+mod rules;
 mod verifier;
 
 pub use claims::ClaimNames;
-pub use issuer::{Issuer, IssuerError, IssuerSettings, OperatorAlgorithm, PublicKeyText};
+pub use groups::{GroupError, GroupGrant, Groups};
+pub use issuer::{Issuer, IssuerError, IssuerSettings, KeySource, OperatorAlgorithm, PublicKeyText};
 pub use operator::Operator;
 pub(crate) use operator::StoreAccess;
+pub use rules::{TokenRules, TokenType};
 pub use verifier::{OperatorVerifier, TokenRefusal};
 
 /// How far two machines' clocks may differ, in seconds.

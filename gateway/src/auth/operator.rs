@@ -9,7 +9,13 @@ use axum::extract::FromRequestParts;
 use domain::{OperatorScope, OperatorSubject, StoreId, TenantId, Timestamp, Urn};
 use http::request::Parts;
 
-use crate::{problem::Problem, state::Gateway};
+use super::{TokenRefusal, verifier::bearer};
+use crate::{
+    problem::Problem,
+    rates::{InHand, Kind},
+    serve::PeerAddress,
+    state::Gateway,
+};
 
 /// Which stores of a tenant a token may act on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +27,7 @@ pub(crate) enum StoreAccess {
 }
 
 impl StoreAccess {
-    fn allows(&self, store: &StoreId) -> bool {
+    pub(super) fn allows(&self, store: &StoreId) -> bool {
         match self {
             Self::All => true,
             Self::Only(stores) => stores.contains(store),
@@ -36,6 +42,8 @@ pub struct Operator {
     scopes: BTreeSet<OperatorScope>,
     tenants: BTreeMap<TenantId, StoreAccess>,
     expires_at: Timestamp,
+    /// Keeps the request counted among those in hand.
+    in_hand: Option<Arc<InHand>>,
 }
 
 impl Operator {
@@ -45,7 +53,7 @@ impl Operator {
         tenants: BTreeMap<TenantId, StoreAccess>,
         expires_at: Timestamp,
     ) -> Self {
-        Self { subject, scopes, tenants, expires_at }
+        Self { subject, scopes, tenants, expires_at, in_hand: None }
     }
 
     /// The token's `sub`.
@@ -101,9 +109,26 @@ impl FromRequestParts<Arc<Gateway>> for Operator {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, gateway: &Arc<Gateway>) -> Result<Self, Problem> {
-        gateway.operators.authenticate(&parts.headers).map_err(|refusal| {
+        let address = parts.extensions.get::<PeerAddress>().map(|peer| peer.0);
+        let token = bearer(&parts.headers).ok();
+        if let (Some(address), Some(token)) = (address, token) {
+            gateway.rates.before_token(address, token)?;
+        }
+        let mut operator = gateway.operators.authenticate(&parts.headers).await.map_err(|refusal| {
             tracing::warn!(reason = %refusal, "operator token refused");
+            match (refusal, address) {
+                (TokenRefusal::NoKeys, _) => return Problem::no_keys(),
+                // Costs nothing to refuse; every page without a token does it.
+                (TokenRefusal::Missing, _) | (_, None) => {}
+                (_, Some(address)) => gateway.rates.token_wrong(address),
+            }
             Problem::unauthenticated()
-        })
+        })?;
+        if let Some(token) = token {
+            gateway.rates.token_right(token, operator.expires_at);
+        }
+        let kind = if parts.method.is_safe() { Kind::Read } else { Kind::Action };
+        operator.in_hand = Some(Arc::new(gateway.rates.operator(&operator.subject, kind)?));
+        Ok(operator)
     }
 }

@@ -38,7 +38,7 @@ pub(crate) struct Health {
 pub(crate) struct Readiness {
     /// Whether everything needed answers.
     ready: bool,
-    /// The services that do not.
+    /// The services that do not, and the identity providers whose keys cannot be had.
     down: Vec<String>,
 }
 
@@ -51,7 +51,7 @@ pub(crate) async fn get_health() -> Json<Health> {
     Json(Health { status: "ok" })
 }
 
-/// Whether the platform and every trigger service answer the gateway.
+/// Whether the platform and every trigger service answer the gateway, and the keys of operator tokens are known.
 #[utoipa::path(
     get, path = "/readyz", operation_id = "get_readiness", tag = "daemon", security(()),
     responses(
@@ -64,12 +64,14 @@ pub(crate) async fn get_readiness(State(gateway): State<Arc<Gateway>>) -> Respon
         let peer = Peer::Trigger(service);
         async move { (peer, answers(call_within(peer, PROBE_TIMEOUT, listens(transport.clone())).await)) }
     });
-    let (cqs, dtoflow, triggers) = tokio::join!(cqs(&gateway), dtoflow(&gateway), join_all(triggers));
+    let keys = gateway.operators.issuers_without_keys();
+    let (cqs, dtoflow, triggers, keyless) = tokio::join!(cqs(&gateway), dtoflow(&gateway), join_all(triggers), keys);
     let down: Vec<String> = [(Peer::Cqs, cqs), (Peer::DtoFlow, dtoflow)]
         .into_iter()
         .chain(triggers)
         .filter(|(_, answers)| !answers)
         .map(|(peer, _)| peer.to_string())
+        .chain(keyless.into_iter().map(|issuer| format!("keys of {issuer}")))
         .collect();
     let status = if down.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     (status, Json(Readiness { ready: down.is_empty(), down })).into_response()

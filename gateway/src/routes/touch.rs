@@ -116,6 +116,9 @@ async fn touch(
 ) -> Result<TouchAnswer, Failure> {
     let bytes = body::read(request).await?;
     let asked = asked(operator, &bytes, attempt)?;
+    if let Some(tenant) = &attempt.tenant {
+        gateway.rates.tenant_action(tenant)?;
+    }
     if asked.dry_run { count(gateway, &asked).await } else { announce(gateway, operator, &asked, attempt).await }
 }
 

@@ -166,6 +166,7 @@ async fn attempted<B: TriggerBody>(
 ) -> Result<Response, Failure> {
     let bytes = body::read(request).await?;
     let asked = asked::<B>(gateway, operator, &bytes, attempt)?;
+    gateway.rates.tenant_action(&asked.tenant)?;
     let answer = B::call(gateway, &asked).await.map_err(failure::<B>)?;
     tracing::info!(
         tracking_id = %asked.tracking_id, operator = %operator.subject(), trigger = %B::TRIGGER, scope = %asked,

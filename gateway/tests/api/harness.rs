@@ -6,7 +6,7 @@ use axum::{Router, body::Body};
 use daemon::identity::{Registry, ServiceCredentials, ServiceKey, Verifier};
 use domain::{Clock, DtoType, ManualClock, OperatorScope, SeededIds, ServiceName, StoreId, TenantId, Timestamp};
 use gateway::{
-    GatewayParts, Issuer, OperatorVerifier, router,
+    GatewayParts, Issuer, IssuerSettings, OperatorVerifier, Rules, router,
     token::{OperatorClaims, mint},
 };
 use http::{HeaderMap, Request, StatusCode};
@@ -44,6 +44,9 @@ pub(crate) struct Changes {
     pub(crate) platform: Option<Transport>,
     pub(crate) triggers: Option<Transport>,
     pub(crate) cors: Vec<&'static str>,
+    pub(crate) rules: Option<Rules>,
+    /// Issuers beside the local one.
+    pub(crate) issuers: Vec<IssuerSettings>,
 }
 
 pub(crate) struct Answer {
@@ -96,14 +99,16 @@ impl World {
         let local = |routes| daemon::serve::in_process(routes, verifier.clone());
         let platform = changes.platform.unwrap_or_else(|| local(platform));
         let trigger_transport = changes.triggers.unwrap_or_else(|| local(trigger_routes));
-        let issuer = Issuer::local(operator_key.public()).unwrap();
+        let mut issuers = vec![Issuer::local(operator_key.public()).unwrap()];
+        issuers.extend(changes.issuers.into_iter().map(|settings| Issuer::new(settings).unwrap()));
         let router = router(GatewayParts {
             platform: credentials.attach(platform),
             triggers: [ServiceName::EccImageRender, ServiceName::StudioRenderer]
                 .map(|service| (service, credentials.attach(trigger_transport.clone())))
                 .into(),
-            operators: OperatorVerifier::new(vec![issuer], Arc::clone(&shared)),
+            operators: OperatorVerifier::new(issuers, Arc::clone(&shared)),
             cors: changes.cors.into_iter().map(|origin| origin.parse().unwrap()).collect(),
+            rules: changes.rules.unwrap_or_default(),
             clock: shared,
             ids: Arc::new(SeededIds::new(7)),
         });

@@ -6,9 +6,12 @@
 mod bad_input;
 mod edge;
 mod fakes;
+mod floods;
 mod harness;
 mod matrix;
+mod oidc;
 mod outages;
+mod provider;
 mod reads;
 mod tokens;
 mod triggers;

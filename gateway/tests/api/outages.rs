@@ -154,9 +154,13 @@ async fn too_much_at_once_is_shed_and_health_still_answers() {
     world.triggers.state().hold = Some(hold.clone());
     let token = world.token();
     let mut waiting = tokio::task::JoinSet::new();
-    for _ in 0..AT_ONCE {
-        let (world, token) = (std::sync::Arc::clone(&world), token.clone());
-        waiting.spawn(async move { world.post_json(&token, "/v1/triggers/model-refresh", &refresh()).await.status });
+    for number in 0..AT_ONCE {
+        // Of many operators: one alone is told to wait long before the gateway is full.
+        let token = world.token_with(|claims| claims.subject = format!("op-{}", number % 16).parse().unwrap());
+        let world = std::sync::Arc::clone(&world);
+        let mut body = refresh();
+        body["tracking_id"] = json!(format!("op-{number}"));
+        waiting.spawn(async move { world.post_json(&token, "/v1/triggers/model-refresh", &body).await.status });
     }
     hold.held(AT_ONCE).await;
     let shed = world.get(&token, "/v1/me").await;
@@ -166,8 +170,7 @@ async fn too_much_at_once_is_shed_and_health_still_answers() {
     assert_eq!(world.get("", "/healthz").await.status, StatusCode::OK);
     hold.let_go(AT_ONCE);
     let statuses = waiting.join_all().await;
-    assert_eq!(statuses.iter().filter(|status| **status == StatusCode::ACCEPTED).count(), 1);
-    assert_eq!(statuses.iter().filter(|status| **status == StatusCode::OK).count(), AT_ONCE - 1, "replayed");
+    assert_eq!(statuses.iter().filter(|status| **status == StatusCode::ACCEPTED).count(), AT_ONCE);
     assert_eq!(world.get(&token, "/v1/me").await.status, StatusCode::OK);
 }
 

@@ -19,8 +19,9 @@ use base64::{
 };
 use domain::{Clock, ManualClock, OperatorScope, Timestamp};
 use gateway::{
-    ClaimNames, Issuer, IssuerSettings, OperatorAlgorithm, OperatorVerifier, PublicKeyText,
+    ClaimNames, Issuer, IssuerSettings, KeySource, OperatorAlgorithm, OperatorVerifier, PublicKeyText,
     TokenRefusal::{self, Audience, Claim, Form, Header, Lifetime, Missing, Signature},
+    TokenRules,
 };
 use http::{HeaderMap, HeaderValue, Request, StatusCode, header::AUTHORIZATION};
 use serde_json::{Value, json};
@@ -63,8 +64,9 @@ fn settings(issuer: &str, algorithm: OperatorAlgorithm, keys: Vec<PublicKeyText>
         issuer: issuer.to_owned(),
         audience: AUDIENCE.to_owned(),
         algorithms: vec![algorithm],
-        keys,
+        keys: KeySource::Fixed(keys),
         claims: ClaimNames::default(),
+        rules: TokenRules::own(),
         lifetime_s_max: Some(86_400),
     }
 }
@@ -492,7 +494,7 @@ fn exactly_one_bearer_header_is_read() {
         for value in values {
             headers.append(AUTHORIZATION, HeaderValue::from_bytes(value.as_bytes()).unwrap());
         }
-        verifier.authenticate(&headers).map(|_| ())
+        futures::executor::block_on(verifier.authenticate(&headers)).map(|_| ())
     };
     for scheme in ["Bearer", "bearer", "BEARER"] {
         assert_eq!(ask(&[format!("{scheme} {good}")]), Ok(()));

@@ -28,7 +28,7 @@ impl PlatformAlone {
         let data = DataDir::create(&folder.path().join("data")).expect("a data directory");
         let registry = Arc::new(data.write_registry().expect("a registry"));
         let database = Database::open(&data.database()).await.expect("a database");
-        let parts = PlatformParts { registry, clock: Arc::new(SystemClock), ids: Arc::new(SystemIds) };
+        let parts = PlatformParts { registry: registry.into(), clock: Arc::new(SystemClock), ids: Arc::new(SystemIds) };
         let platform = Platform::open(&database, parts).await.expect("a platform");
         let shutdown = Shutdown::default();
         platform.maintain(&shutdown);
