@@ -4,10 +4,11 @@ use std::{env, error::Error, fs, path::PathBuf};
 
 use prost::Message as _;
 
-const FILES: [&str; 5] = [
+const FILES: [&str; 6] = [
     "cqs/v1/cqs.proto",
     "dtoflow/v1/dtoflow.proto",
     "records/v1/records.proto",
+    "triggers/v1/triggers.proto",
     "ecc_image_render/v1/ecc_image_render.proto",
     "studio_renderer/v1/studio_renderer.proto",
 ];

@@ -161,6 +161,8 @@ pub struct BrakeAsk {
     pub reason: Reason,
     /// SHA-256 of the request, for the audit log.
     pub request_digest: String,
+    /// Every gate, nothing else.
+    pub check_only: bool,
 }
 
 /// What a `SelfEnqueue` did.

@@ -57,6 +57,14 @@ closed_text_enum!(
         TriggerTouch = "trigger:touch",
         /// Follow operations.
         OperationsRead = "operations:read",
+        /// Pause, resume, cancel and throttle operations, and retry what failed of them.
+        OperationsControl = "operations:control",
+        /// Approve or decline operations that another operator asked for.
+        OperationsApprove = "operations:approve",
+        /// Let an operation go ahead without a second operator. Each use is told in the audit log and by webhook.
+        OperationsBreakGlass = "operations:break-glass",
+        /// Put on and take off the brake, which holds all operator work of all tenants.
+        OperationsBrake = "operations:brake",
         /// See stores, models, labels and their pictures.
         LabelsRead = "labels:read",
         /// Read the audit log.

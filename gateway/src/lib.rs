@@ -20,6 +20,7 @@ mod body;
 mod config;
 mod edge;
 mod metering;
+mod plan;
 mod problem;
 mod query;
 mod rates;
@@ -35,8 +36,9 @@ pub use auth::{
     OperatorAlgorithm, OperatorVerifier, PublicKeyText, TokenRefusal, TokenRules, TokenType,
 };
 pub use config::{ConfigProblem, GatewayConfig, IssuerConfig, KeyConfig, LogFormatName, listen_allowed};
+pub use plan::{PlanKey, PlanKeyError};
 pub use problem::Problem;
 pub use rates::{Rule, Rules};
 pub use router::{openapi_json, router};
 pub use serve::{serve, serve_over};
-pub use state::GatewayParts;
+pub use state::{GatewayParts, OperatorPolicy};

@@ -73,6 +73,8 @@ fn documented_routes() -> (Router<Arc<Gateway>>, Document) {
         .routes(routes!(r::triggers::list_triggers))
         .routes(routes!(r::model_refresh::trigger_model_refresh))
         .routes(routes!(r::design_refresh::trigger_design_refresh))
+        .routes(routes!(r::preview::preview_model_refresh))
+        .routes(routes!(r::preview::preview_design_refresh))
         .routes(routes!(r::ecc_store_rerender::trigger_ecc_store_rerender))
         .routes(routes!(r::studio_store_rerender::trigger_studio_store_rerender))
         .routes(routes!(r::touch::touch_records))

@@ -10,6 +10,7 @@ use tokio::sync::Semaphore;
 use crate::{
     auth::OperatorVerifier,
     metering::Metering,
+    plan::PlanKey,
     rates::{Rates, Rules},
 };
 
@@ -24,6 +25,10 @@ pub struct GatewayParts {
     pub triggers: BTreeMap<ServiceName, Transport>,
     /// Whose operator tokens are accepted.
     pub operators: OperatorVerifier,
+    /// Signs plans and reads them again; all gateways of a platform have the same one.
+    pub plans: PlanKey,
+    /// What operators may do by themselves.
+    pub policy: OperatorPolicy,
     /// Origins whose pages may call the API; empty for none.
     pub cors: Vec<HeaderValue>,
     /// How much one operator, tenant and address may ask for.
@@ -40,12 +45,30 @@ impl fmt::Debug for GatewayParts {
     }
 }
 
+/// What operators may do by themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct OperatorPolicy {
+    /// An operation over more labels than this waits for a second operator's approval.
+    pub approval_above_labels: i64,
+}
+
+impl Default for OperatorPolicy {
+    /// 50,000 labels: more than any one store has, so what concerns a single store never waits for a second person and
+    /// what concerns many stores does.
+    fn default() -> Self {
+        Self { approval_above_labels: 50_000 }
+    }
+}
+
 /// The state behind every route.
 pub(crate) struct Gateway {
     cqs: CqsClient,
     dtoflow: DtoFlowClient,
     triggers: BTreeMap<ServiceName, Transport>,
     pub(crate) operators: OperatorVerifier,
+    pub(crate) plans: PlanKey,
+    pub(crate) policy: OperatorPolicy,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn IdSource>,
     pub(crate) metering: Metering,
@@ -61,6 +84,8 @@ impl Gateway {
             triggers: parts.triggers,
             operators: parts.operators,
             rates: Rates::new(parts.rules, Arc::clone(&parts.clock)),
+            plans: parts.plans,
+            policy: parts.policy,
             clock: parts.clock,
             ids: parts.ids,
             metering: Metering::new(),

@@ -45,7 +45,7 @@ fn every_operation_is_complete() {
         let name = format!("{method} {path}");
         let id = operation["operationId"].as_str().unwrap_or_else(|| panic!("{name} has no operationId")).to_owned();
         let verb = id.split('_').next().unwrap();
-        assert!(["get", "list", "trigger", "touch"].contains(&verb), "{id} is not verb_resource");
+        assert!(["get", "list", "trigger", "touch", "preview"].contains(&verb), "{id} is not verb_resource");
         assert!(!ids.contains(&id), "{id} twice");
         ids.push(id);
         assert!(operation["tags"].as_array().is_some_and(|tags| tags.len() == 1), "{name} needs one tag");
@@ -61,13 +61,19 @@ fn every_operation_is_complete() {
     }
 }
 
+/// Paths and operations of what can be forced.
+fn triggers(document: &Value) -> Vec<(String, Value)> {
+    let is_trigger = |operation: &Value| {
+        operation["operationId"].as_str().is_some_and(|id| id.starts_with("trigger_") || id.starts_with("touch_"))
+    };
+    let all = operations(document).into_iter().filter(|(_, _, operation)| is_trigger(operation));
+    all.map(|(path, _, operation)| (path, operation)).collect()
+}
+
 #[test]
 fn every_trigger_example_is_a_dry_run() {
     let mut found = 0;
-    for (path, method, operation) in operations(&document()) {
-        if method != "post" {
-            continue;
-        }
+    for (path, operation) in triggers(&document()) {
         let example = &operation["requestBody"]["content"]["application/json"]["example"];
         assert_eq!(example["dry_run"], Value::Bool(true), "{path}");
         assert!(example["reason"].is_string() && example["tracking_id"].is_string(), "{path}");
@@ -79,7 +85,7 @@ fn every_trigger_example_is_a_dry_run() {
 #[test]
 fn every_trigger_body_has_reason_tracking_id_and_dry_run() {
     let document = document();
-    for (path, _, operation) in operations(&document).into_iter().filter(|(_, method, _)| method == "post") {
+    for (path, operation) in triggers(&document) {
         let reference = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"].as_str().unwrap();
         let schema = &document["components"]["schemas"][reference.rsplit('/').next().unwrap()];
         let required: Vec<&str> = schema["required"].as_array().unwrap().iter().filter_map(Value::as_str).collect();

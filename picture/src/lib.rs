@@ -6,6 +6,7 @@
 //!
 //! Deliberately not here: drawing (room `render`), any colour conversion of photographs (`render`'s dither), files.
 
+mod difference;
 mod digest;
 mod pack;
 mod palette;
@@ -13,6 +14,7 @@ mod panels;
 mod picture;
 mod png;
 
+pub use crate::difference::Difference;
 pub use crate::digest::{Digest, DigestError};
 pub use crate::pack::{PACKED_BYTES_MAX, PackError, UnpackError};
 pub use crate::palette::{Ink, Palette, Rotation, UnknownPalette};

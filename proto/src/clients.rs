@@ -35,9 +35,13 @@ pub fn dtoflow_client(transport: Transport) -> DtoFlowClient {
 /// A client of the ECC renderer's triggers over `transport` (already carrying credentials).
 pub fn ecc_triggers_client(transport: Transport) -> EccTriggersClient {
     EccImageRenderTriggersClient::new(transport)
+        .max_decoding_message_size(MESSAGE_MAX_BYTES)
+        .max_encoding_message_size(MESSAGE_MAX_BYTES)
 }
 
 /// A client of the Studio renderer's triggers over `transport` (already carrying credentials).
 pub fn studio_triggers_client(transport: Transport) -> StudioTriggersClient {
     StudioRendererTriggersClient::new(transport)
+        .max_decoding_message_size(MESSAGE_MAX_BYTES)
+        .max_encoding_message_size(MESSAGE_MAX_BYTES)
 }

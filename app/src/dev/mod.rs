@@ -24,7 +24,7 @@ use daemon::{
     shutdown::Shutdown,
 };
 use domain::{Clock, IdSource, OperatorScope, ServiceName};
-use gateway::{GatewayParts, Issuer, OperatorVerifier, token::OperatorClaims};
+use gateway::{GatewayParts, Issuer, OperatorPolicy, OperatorVerifier, PlanKey, token::OperatorClaims};
 use proto::Transport;
 use tokio::net::TcpListener;
 use worker::{ExporterSettings, PipelineSettings, RenderEngine, Worker, WorkerHandle, WorkerParts};
@@ -129,6 +129,8 @@ pub async fn start(options: DevOptions) -> anyhow::Result<Dev> {
         platform: as_gateway.attach(platform.transport()),
         triggers: TRIGGER_SERVICES.map(|service| (service, as_gateway.attach(triggers.clone()))).into(),
         operators: OperatorVerifier::new(vec![Issuer::local(issuer.public())?], Arc::clone(&clock)),
+        plans: PlanKey::new(dir.service_key(ServiceName::OperatorGateway)?)?,
+        policy: OperatorPolicy::default(),
         cors: Vec::new(),
         rules: gateway::Rules::default(),
         clock: Arc::clone(&clock),

@@ -71,6 +71,7 @@ impl CqsServer {
             trigger = request.trigger,
             items_enqueued = done.items_enqueued,
             replayed = done.replayed,
+            check_only = request.check_only,
             "SelfEnqueue accepted"
         );
         Ok(done)
@@ -155,6 +156,7 @@ fn parse(caller: &Caller, request: &wire::SelfEnqueueRequest, digest: &str) -> R
         terms,
         approval,
         request_digest: digest.to_owned(),
+        check_only: request.check_only,
     })
 }
 

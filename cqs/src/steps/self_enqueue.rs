@@ -34,6 +34,9 @@ pub(crate) async fn self_enqueue<U: Unit>(
         let terms = control_of(unit, accepted.lane).await?.terms;
         return replay(unit, &ask, ((accepted, terms), operation)).await;
     }
+    if ask.check_only {
+        return Ok(checked(tenant, &operation));
+    }
     let new = NewLane { tenant: tenant.clone(), kind: LaneKind::Operation, tracking_id: Some(ask.tracking_id.clone()) };
     let mut lane = unit.lane_open(new, now).await?;
     let control = control_asked(&ask, now)?;
@@ -73,9 +76,11 @@ async fn replay<U: Unit>(
         let message = format!("the tracking id names another request, which differs in {field}");
         return Err(Refusal::new(ErrorCode::AlreadyExists, message).at(field).into());
     }
-    let detail = format!("accepted at {}", accepted.accepted_at);
-    let row = audit_row(ask, Some(accepted.tenant.clone()), (AuditOutcome::Replayed, detail), asked.accepted_at);
-    unit.audit_append(&[row]).await?;
+    if !ask.check_only {
+        let detail = format!("accepted at {}", accepted.accepted_at);
+        let row = audit_row(ask, Some(accepted.tenant.clone()), (AuditOutcome::Replayed, detail), asked.accepted_at);
+        unit.audit_append(&[row]).await?;
+    }
     Ok(Injected {
         tenant: accepted.tenant,
         items_enqueued: accepted.items_enqueued,
@@ -84,6 +89,18 @@ async fn replay<U: Unit>(
         sla: accepted.sla,
         woken: crate::announce::Woken::default(),
     })
+}
+
+/// What a check answers where the request itself would open an operation.
+fn checked(tenant: TenantId, operation: &Operation) -> Injected {
+    Injected {
+        tenant,
+        items_enqueued: 0,
+        replayed: false,
+        accepted_at: operation.accepted_at,
+        sla: operation.sla,
+        woken: crate::announce::Woken::default(),
+    }
 }
 
 /// The operation that the request would open now.

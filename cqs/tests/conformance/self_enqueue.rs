@@ -8,6 +8,7 @@ each_port!(
     the_gates_refuse,
     the_same_request_is_replayed,
     another_request_is_refused_naming_the_field,
+    a_check_answers_as_the_request_would_and_does_nothing,
     a_queue_must_exist,
 );
 
@@ -138,6 +139,29 @@ mod scenario_impl {
             assert_eq!((refusal.code, refusal.field.as_str()), (ErrorCode::AlreadyExists, field));
         }
         assert_eq!(world.progress("op-1").await.unwrap().of(ECC).parents.enqueued, 1);
+    }
+
+    pub async fn a_check_answers_as_the_request_would_and_does_nothing(mut world: World) {
+        let check = |ask: &InjectAsk| InjectAsk { check_only: true, ..ask.clone() };
+        let ask = refresh("op-1");
+        assert_eq!(world.inject(check(&ask)).await, Ok((0, false, START, START)));
+        assert_eq!(world.progress("op-1").await, None, "nothing is reserved");
+        assert!(world.dequeue(ECC, 10).await.is_none(), "nothing is enqueued");
+        assert!(world.audit(Some("op-1")).await.is_empty(), "nothing is written down as accepted");
+
+        let accepted = world.inject(ask.clone()).await.unwrap();
+        assert_eq!(world.inject(check(&ask)).await, Ok((accepted.0, true, accepted.2, accepted.3)));
+        assert_eq!(world.audit(Some("op-1")).await.len(), 1, "a check of an accepted request replays nothing");
+        let items = |ask: &mut InjectAsk| ask.items = vec![parent("ecclink.v1 t/T/s/S by_store")];
+        let reason = |ask: &mut InjectAsk| ask.reason = "another".parse().unwrap();
+        let sla = |ask: &mut InjectAsk| ask.sla = Some(START.plus_ms(MINUTE));
+        let changes: [Change<InjectAsk>; 3] = [items, reason, sla];
+        for change in changes {
+            let mut other = ask.clone();
+            change(&mut other);
+            let refused = world.inject(check(&other)).await.unwrap_err();
+            assert_eq!(refused, world.inject(other).await.unwrap_err(), "a check refuses what the request would");
+        }
     }
 
     pub async fn a_queue_must_exist(world: World) {

@@ -547,6 +547,7 @@ pub fn inject_to_wire(ask: &InjectAsk) -> wire::SelfEnqueueRequest {
             expires_at: Some(timestamp_to_wire(approval.expires_at)),
         }),
         plan_id: ask.terms.plan_id.clone(),
+        check_only: ask.check_only,
     }
 }
 
@@ -610,6 +611,7 @@ pub fn refresh(tracking_id: &str) -> InjectAsk {
         terms: Terms::default(),
         approval: None,
         request_digest: String::new(),
+        check_only: false,
     }
 }
 

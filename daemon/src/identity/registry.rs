@@ -251,8 +251,10 @@ fn standard_grants(service: ServiceName) -> (&'static [DtoType], &'static [&'sta
                 "dtoflow.v1.DtoFlowService/TouchDto",
                 "ecc_image_render.v1.EccImageRenderTriggers/TriggerModelRefresh",
                 "ecc_image_render.v1.EccImageRenderTriggers/TriggerEccStoreRerender",
+                "ecc_image_render.v1.EccImageRenderTriggers/PreviewModelRefresh",
                 "studio_renderer.v1.StudioRendererTriggers/TriggerDesignRefresh",
                 "studio_renderer.v1.StudioRendererTriggers/TriggerStudioStoreRerender",
+                "studio_renderer.v1.StudioRendererTriggers/PreviewDesignRefresh",
             ],
         ),
         ServiceName::RecordImport => (

@@ -216,6 +216,7 @@ impl World {
                     terms: cqs::model::Terms::default(),
                     approval: None,
                     request_digest: String::new(),
+                    check_only: false,
                 },
                 self.now(),
             )

@@ -11,7 +11,7 @@ use std::{
 use daemon::{
     SystemClock, SystemIds,
     channel::{self, PeerTrust},
-    identity::ServiceCredentials,
+    identity::{ServiceCredentials, ServiceKey},
     telemetry::LogFormat,
     tls::{ClientTlsConfig, ServerTls, ServerTlsConfig},
 };
@@ -19,7 +19,12 @@ use domain::{Clock, ServiceName};
 use http::HeaderValue;
 use serde::Deserialize;
 
-use crate::{auth::OperatorVerifier, rates::Rules, state::GatewayParts};
+use crate::{
+    auth::OperatorVerifier,
+    plan::PlanKey,
+    rates::Rules,
+    state::{GatewayParts, OperatorPolicy},
+};
 
 mod issuer;
 
@@ -60,6 +65,12 @@ pub struct GatewayConfig {
     pub peer_tls: ClientTlsConfig,
     /// Issuers of operator tokens.
     pub issuers: Vec<IssuerConfig>,
+    /// A private key that signs plans, the same at all gateways; left out: `service_key`.
+    #[serde(default)]
+    pub plan_key: Option<PathBuf>,
+    /// What operators may do by themselves.
+    #[serde(default)]
+    pub policy: OperatorPolicy,
     /// Origins whose pages may call the API; none by default.
     #[serde(default)]
     pub cors_origins: Vec<String>,
@@ -106,6 +117,12 @@ impl GatewayConfig {
             .map_err(|error| wrong("service_key", &error))?;
         let trust = PeerTrust { tls: &self.peer_tls, folder };
         let platform = channel::connect_over(&self.platform, trust).map_err(|error| wrong("platform", &error))?;
+        let plan_key = folder.join(self.plan_key.as_ref().unwrap_or(&self.service_key));
+        let plan_key = ServiceKey::read(&plan_key).map_err(|error| wrong("plan_key", &error))?;
+        let plans = PlanKey::new(plan_key).map_err(|error| wrong("plan_key", &error))?;
+        if self.policy.approval_above_labels < 0 {
+            return Err(wrong("policy.approval_above_labels", &"must be a number of labels, 0 or more"));
+        }
         let mut triggers = BTreeMap::new();
         for (name, addresses) in &self.triggers {
             let key = format!("triggers.{name}");
@@ -117,6 +134,8 @@ impl GatewayConfig {
             platform: credentials.attach(platform),
             triggers,
             operators: self.verifier(folder, Arc::clone(&clock))?,
+            plans,
+            policy: self.policy,
             cors: self.origins()?,
             rules: Rules::default(),
             clock,

@@ -45,6 +45,11 @@ pub(crate) struct DesignRefreshRequest {
     /// When it should be done, RFC 3339. Left out: now plus the trigger's bulk allowance, so that ordinary changes go
     /// first.
     sla_timestamp: Option<String>,
+    /// `plan_id` of a dry run's answer: the run is held to what that counted.
+    plan_id: Option<String>,
+    /// Labels that may have come or gone since the plan, summed over stores. Left out: none. With `plan_id` only.
+    #[schema(minimum = 0)]
+    max_drift: Option<i64>,
     /// `next_page_token` of the dry run before, for the stores after its last; dry runs only. Left out: the first 200.
     page_token: Option<String>,
 }
@@ -88,6 +93,7 @@ impl TriggerBody for DesignRefreshRequest {
             dry_run: self.dry_run,
             sla_timestamp: self.sla_timestamp.as_deref(),
             page_token: self.page_token.as_deref(),
+            plan: (self.plan_id.as_deref(), self.max_drift),
         }
     }
 
@@ -104,6 +110,6 @@ impl TriggerBody for DesignRefreshRequest {
         });
         let answer = call(Peer::Trigger(Self::TRIGGER.service()), client.trigger_design_refresh(request)).await?;
         let stores = answer.stores.into_iter().map(|store| (store.store_id, store.labels)).collect();
-        Ok(answer_from_wire!(answer, stores, answer.next_page_token))
+        Ok(answer_from_wire!(answer, stores, answer.next_page_token, answer.store_count))
     }
 }

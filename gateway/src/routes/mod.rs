@@ -2,10 +2,12 @@
 //!
 //! Deliberately not here: any way to pause or change an operation (its own issue), anything that names a queue.
 
+mod admission;
 pub(crate) mod audit;
 pub(crate) mod design_refresh;
 pub(crate) mod designs;
 pub(crate) mod ecc_store_rerender;
+mod estimate;
 pub(crate) mod health;
 pub(crate) mod label_image;
 pub(crate) mod labels;
@@ -13,6 +15,7 @@ pub(crate) mod me;
 pub(crate) mod model_refresh;
 pub(crate) mod models;
 pub(crate) mod operations;
+pub(crate) mod preview;
 mod records;
 pub(crate) mod stores;
 pub(crate) mod studio_store_rerender;

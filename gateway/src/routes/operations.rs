@@ -257,7 +257,7 @@ async fn page(
 }
 
 /// Whether the token reaches what the operation was asked for. A scope that is no URN is the whole tenant's.
-fn visible(operator: &Operator, found: &WireOperation) -> bool {
+pub(super) fn visible(operator: &Operator, found: &WireOperation) -> bool {
     match (found.tenant_id.parse::<TenantId>(), found.scope.parse::<Urn>()) {
         (Ok(tenant), Ok(scope)) => *scope.tenant() == tenant && operator.reaches(&scope),
         (Ok(tenant), Err(_)) => matches!(operator.tenant(&tenant), Ok(StoreAccess::All)),

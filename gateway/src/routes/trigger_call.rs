@@ -1,4 +1,7 @@
-//! The way every trigger's request takes: validate, call the service, map the answer.
+//! The way every trigger's request takes: validate, ask the service for a dry run, decide, and only then, unless a dry
+//! run was all that was wanted, call it live.
+//!
+//! So a dry run is the live call cut off before its last step: what refuses the live call refused the dry run, too.
 //!
 //! A trigger's own file holds its body, its documentation, and the one call that is its own.
 
@@ -13,12 +16,17 @@ use axum::{
 use domain::{ErrorCode, Reason, RecordId, Refusal, StoreId, TenantId, Timestamp, TrackingId, Trigger};
 use serde::de::DeserializeOwned;
 
-use super::triggers::{Accepted, DryRun, StoreLabels, TriggerAnswer, operation_path};
+use super::{
+    admission::{self, Admission},
+    estimate,
+    triggers::{Accepted, DryRun, PlanMade, StoreLabels, TriggerAnswer, operation_path},
+};
 use crate::{
     audit::{Attempt, AuditedBy, Failure},
     auth::{Operator, StoreAccess},
     backend::{CallError, Peer},
     body,
+    plan::Drift,
     problem::Problem,
     query,
     state::Gateway,
@@ -35,7 +43,7 @@ pub(super) trait TriggerBody: DeserializeOwned + Send + Sync {
     fn common(&self) -> Common<'_>;
     /// What it is about.
     fn place(&self) -> Result<Place, Refusal>;
-    /// Calls the service.
+    /// Calls the service; `asked.dry_run` says how.
     fn call(gateway: &Gateway, asked: &Asked) -> impl Future<Output = Result<Answer, CallError>> + Send;
 }
 
@@ -48,10 +56,12 @@ pub(super) struct Common<'a> {
     pub(super) sla_timestamp: Option<&'a str>,
     /// `next_page_token` of triggers whose dry run answers pages; else none.
     pub(super) page_token: Option<&'a str>,
+    /// The plan to hold the run to, and how far it may differ.
+    pub(super) plan: (Option<&'a str>, Option<i64>),
 }
 
 /// What a trigger is about, below its tenant.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Place {
     /// Its store; none for what is the tenant's.
     pub(super) store: Option<StoreId>,
@@ -59,8 +69,19 @@ pub(super) struct Place {
     pub(super) record: Option<RecordId>,
 }
 
+/// The plan a request names.
+#[derive(Debug, Clone)]
+pub(super) struct NamedPlan {
+    /// As it came; read when it is held against what is counted now.
+    pub(super) id: String,
+    /// Labels that may have come or gone since.
+    pub(super) max_drift: i64,
+}
+
 /// The request once every field is valid.
+#[derive(Clone)]
 pub(super) struct Asked {
+    pub(super) trigger: Trigger,
     pub(super) tenant: TenantId,
     pub(super) place: Place,
     pub(super) operator: domain::OperatorSubject,
@@ -70,10 +91,11 @@ pub(super) struct Asked {
     pub(super) sla: Timestamp,
     pub(super) sla_is_default: bool,
     pub(super) page_token: String,
+    pub(super) plan: Option<NamedPlan>,
 }
 
 /// What the service answered.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Answer {
     pub(super) items_enqueued: i32,
     pub(super) labels: i64,
@@ -84,6 +106,8 @@ pub(super) struct Answer {
     /// A page of the breakdown by store, where there is more than one.
     pub(super) stores: Vec<(String, i64)>,
     pub(super) next_page_token: String,
+    /// Stores in all; 0 where that was not counted.
+    pub(super) store_count: i64,
 }
 
 /// A request message of a trigger service out of [`Asked`]: the common fields, which have the same names in each, and
@@ -107,9 +131,9 @@ macro_rules! request_to_wire {
 /// where there is one.
 macro_rules! answer_from_wire {
     ($response:expr) => {
-        answer_from_wire!($response, Vec::new(), String::new())
+        answer_from_wire!($response, Vec::new(), String::new(), 1)
     };
-    ($response:expr, $stores:expr, $next_page_token:expr) => {
+    ($response:expr, $stores:expr, $next_page_token:expr, $store_count:expr) => {
         $crate::routes::trigger_call::Answer {
             items_enqueued: $response.items_enqueued,
             labels: $response.labels,
@@ -119,6 +143,7 @@ macro_rules! answer_from_wire {
             accepted_at: $response.accepted_at,
             stores: $stores,
             next_page_token: $next_page_token,
+            store_count: $store_count,
         }
     };
 }
@@ -167,13 +192,25 @@ async fn attempted<B: TriggerBody>(
     let bytes = body::read(request).await?;
     let asked = asked::<B>(gateway, operator, &bytes, attempt)?;
     gateway.rates.tenant_action(&asked.tenant)?;
-    let answer = B::call(gateway, &asked).await.map_err(failure::<B>)?;
+    let seen = B::call(gateway, &Asked { dry_run: true, ..asked.clone() }).await.map_err(failure::<B>)?;
+    let admission = admission::decide(gateway, &asked, &seen)?;
+    let answer = if asked.dry_run { seen } else { B::call(gateway, &asked).await.map_err(failure::<B>)? };
     tracing::info!(
         tracking_id = %asked.tracking_id, operator = %operator.subject(), trigger = %B::TRIGGER, scope = %asked,
         dry_run = asked.dry_run, labels = answer.labels, replayed = answer.replayed, reason = %asked.reason,
         "trigger answered"
     );
-    Ok(response::<B>(&asked, answer))
+    if asked.dry_run {
+        let seen = Seen { answer, admission };
+        return Ok(Json(TriggerAnswer::DryRun(dry_run(gateway, operator, &asked, seen).await?)).into_response());
+    }
+    Ok(accepted(&asked, answer, admission.drift).into_response())
+}
+
+/// What a dry run found.
+struct Seen {
+    answer: Answer,
+    admission: Admission,
 }
 
 /// Validates in the order an operator would: shape, scope, each field, then whether the token reaches it. What is valid
@@ -200,6 +237,7 @@ fn asked<B: TriggerBody>(
         return Err(Refusal::field("page_token", "belongs to a dry run: nothing else answers pages").into());
     }
     let asked = Asked {
+        trigger: B::TRIGGER,
         tenant: proto::parse_field("tenant_id", common.tenant_id)?,
         place: request.place()?,
         operator: operator.subject().clone(),
@@ -209,8 +247,18 @@ fn asked<B: TriggerBody>(
         sla: sla.unwrap_or_else(|| gateway.clock.now().plus_ms(B::TRIGGER.bulk_allowance_ms())),
         sla_is_default: sla.is_none(),
         page_token: query::token_from(common.page_token.unwrap_or_default())?,
+        plan: named_plan(&common)?,
     };
     if reached(operator, &asked) { Ok(asked) } else { Err(unknown::<B>()) }
+}
+
+fn named_plan(common: &Common<'_>) -> Result<Option<NamedPlan>, Refusal> {
+    match common.plan {
+        (None, None) => Ok(None),
+        (None, Some(_)) => Err(Refusal::field("max_drift", "belongs to a plan_id: without one nothing can differ")),
+        (Some(_), Some(max)) if max < 0 => Err(Refusal::field("max_drift", "must be a number of labels, 0 or more")),
+        (Some(id), max) => Ok(Some(NamedPlan { id: id.to_owned(), max_drift: max.unwrap_or(0) })),
+    }
 }
 
 /// Whether the token reaches it. What is the tenant's does not exist for a token of single stores.
@@ -255,23 +303,38 @@ fn conflict<B: TriggerBody>(mut refusal: Refusal) -> Refusal {
     refusal
 }
 
-fn response<B: TriggerBody>(asked: &Asked, answer: Answer) -> Response {
-    if asked.dry_run {
-        let stores = match &asked.place.store {
-            Some(store) => vec![StoreLabels { store_id: store.to_string(), labels: answer.labels }],
-            None => answer.stores.into_iter().map(|(store_id, labels)| StoreLabels { store_id, labels }).collect(),
-        };
-        return Json(TriggerAnswer::DryRun(DryRun {
-            dry_run: true,
-            labels: answer.labels,
-            sample_label_ids: answer.sample_label_ids,
-            stores,
-            next: answer.next_page_token.into(),
-            would_run_on: B::TRIGGER.service().as_str(),
-            would_have_sla_timestamp: asked.sla.to_string(),
-        }))
-        .into_response();
-    }
+/// The answer of a dry run: counts, samples, estimate, and the plan that the run can be held to.
+async fn dry_run(gateway: &Gateway, operator: &Operator, asked: &Asked, seen: Seen) -> Result<DryRun, Problem> {
+    let Seen { answer, admission } = seen;
+    let stores = match &asked.place.store {
+        Some(store) => vec![(store.to_string(), answer.labels)],
+        None => answer.stores,
+    };
+    // A plan is made of the first page alone: it names the first stores, and all labels.
+    let plan = if asked.page_token.is_empty() {
+        let signed = gateway.plans.sign(&asked.plan_scope(), admission.counted, gateway.clock.now())?;
+        Some(PlanMade { plan_id: signed.0, plan_expires_at: signed.1.to_string() })
+    } else {
+        None
+    };
+    Ok(DryRun {
+        dry_run: true,
+        labels: answer.labels,
+        store_count: Some(answer.store_count).filter(|count| *count > 0 || answer.labels == 0),
+        sample_label_ids: answer.sample_label_ids,
+        stores: stores.into_iter().map(|(store_id, labels)| StoreLabels { store_id, labels }).collect(),
+        next: answer.next_page_token.into(),
+        would_run_on: asked.trigger.service().as_str(),
+        would_have_sla_timestamp: asked.sla.to_string(),
+        would_replay: answer.replayed,
+        plan,
+        drift: admission.drift,
+        approval: admission.approval,
+        estimate: estimate::estimate(gateway, operator, (&asked.tenant, asked.trigger), answer.labels).await,
+    })
+}
+
+fn accepted(asked: &Asked, answer: Answer, drift: Option<Drift>) -> Accepted {
     Accepted {
         operation: operation_path(&asked.tenant, &asked.tracking_id),
         tracking_id: asked.tracking_id.to_string(),
@@ -280,8 +343,8 @@ fn response<B: TriggerBody>(asked: &Asked, answer: Answer) -> Response {
         accepted_at: wire::time(answer.accepted_at.as_ref()),
         sla_timestamp: wire::time(answer.sla_timestamp.as_ref()),
         replayed: answer.replayed,
+        drift: drift.filter(|_| !answer.replayed),
     }
-    .into_response()
 }
 
 /// What it is about, for the log.

@@ -12,7 +12,8 @@ use http::{
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{auth::Operator, problem::ReadProblems, query::NextPage};
+use super::{admission::ApprovalNeed, estimate::Estimate};
+use crate::{auth::Operator, plan::Drift, problem::ReadProblems, query::NextPage};
 
 /// Seconds after which polling a running operation makes sense: counts move every second or so.
 pub(crate) const POLL_AFTER_S: u32 = 2;
@@ -123,14 +124,18 @@ fn info(trigger: Trigger) -> TriggerInfo {
             ],
         ),
     };
-    let sla = parameter("sla_timestamp", "string", false, "RFC 3339; left out: now plus the bulk allowance.");
+    let own = [
+        parameter("sla_timestamp", "string", false, "RFC 3339; left out: now plus the bulk allowance."),
+        parameter("plan_id", "string", false, "Of a dry run's answer: the run is held to what that counted."),
+        parameter("max_drift", "integer", false, "Labels that may have come or gone since the plan; left out: 0."),
+    ];
     TriggerInfo {
         name: trigger.as_str(),
         path: format!("/v1/triggers/{trigger}"),
         service: trigger.service().as_str(),
         description,
         scopes: vec![trigger.scope().as_str()],
-        parameters: scope.into_iter().chain(common()).chain([sla]).collect(),
+        parameters: scope.into_iter().chain(common()).chain(own).collect(),
         bulk_allowance_seconds: trigger.bulk_allowance_ms() / 1000,
         starts_operation: true,
     }
@@ -165,6 +170,9 @@ pub(crate) struct DryRun {
     pub(crate) dry_run: bool,
     /// Labels concerned now, exact.
     pub(crate) labels: i64,
+    /// Stores they are in, exact. Of a first page only; absent beyond 65,536 stores.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) store_count: Option<i64>,
     /// Up to 10 of them; of the first store listed, where there are several.
     pub(crate) sample_label_ids: Vec<String>,
     /// The same count by store, at most 200 stores.
@@ -175,6 +183,27 @@ pub(crate) struct DryRun {
     pub(crate) would_run_on: &'static str,
     /// The SLA timestamp it would have if it were started now, RFC 3339.
     pub(crate) would_have_sla_timestamp: String,
+    /// True: the same request has been accepted before, and would be answered like then.
+    pub(crate) would_replay: bool,
+    #[serde(flatten)]
+    pub(crate) plan: Option<PlanMade>,
+    /// What came and went since the plan that the request names; absent when it names none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) drift: Option<Drift>,
+    /// Whether a second operator would have to approve it.
+    pub(crate) approval: ApprovalNeed,
+    /// How long it would take.
+    pub(crate) estimate: Estimate,
+}
+
+/// What the run can be held to.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct PlanMade {
+    /// Pass it with the run: it is refused when more than `max_drift` labels came or went meanwhile. Signed, opaque, good
+    /// for 24 hours. Of a first page only.
+    pub(crate) plan_id: String,
+    /// When the plan ends, RFC 3339.
+    pub(crate) plan_expires_at: String,
 }
 
 /// An accepted trigger.
@@ -197,6 +226,9 @@ pub(crate) struct Accepted {
     pub(crate) sla_timestamp: Option<String>,
     /// True when the same request had been accepted before; then nothing was enqueued now.
     pub(crate) replayed: bool,
+    /// What came and went since the plan that the request names; absent when it names none, and when it is replayed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) drift: Option<Drift>,
 }
 
 /// An answer of 200: either a dry run's, or the first answer again.

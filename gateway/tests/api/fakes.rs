@@ -14,15 +14,18 @@ use proto::{
     cqs::v1::{self as cqs, change_queue_service_server::ChangeQueueService},
     dtoflow::v1::{self as dtoflow, dto_flow_service_server::DtoFlowService},
     ecc_image_render::v1::{
-        TriggerEccStoreRerenderRequest, TriggerEccStoreRerenderResponse, TriggerModelRefreshRequest,
-        TriggerModelRefreshResponse, ecc_image_render_triggers_server::EccImageRenderTriggers,
+        PreviewModelRefreshRequest, TriggerEccStoreRerenderRequest, TriggerEccStoreRerenderResponse,
+        TriggerModelRefreshRequest, TriggerModelRefreshResponse,
+        ecc_image_render_triggers_server::EccImageRenderTriggers,
     },
     records::v1::{EccLink, StudioLink},
     status_from_refusal,
     studio_renderer::v1::{
-        StoreLabels, TriggerDesignRefreshRequest, TriggerDesignRefreshResponse, TriggerStudioStoreRerenderRequest,
-        TriggerStudioStoreRerenderResponse, studio_renderer_triggers_server::StudioRendererTriggers,
+        PreviewDesignRefreshRequest, StoreLabels, TriggerDesignRefreshRequest, TriggerDesignRefreshResponse,
+        TriggerStudioStoreRerenderRequest, TriggerStudioStoreRerenderResponse,
+        studio_renderer_triggers_server::StudioRendererTriggers,
     },
+    triggers::v1::{LabelPreview, PreviewResponse},
 };
 use tokio::sync::Semaphore;
 use tonic::{Request, Response, Status};
@@ -562,9 +565,6 @@ impl FakeTriggers {
             sample_label_ids: ids.take(10).collect(),
             ..Told::default()
         };
-        if asked.dry_run {
-            return Ok(told);
-        }
         let earlier = self
             .state()
             .accepted
@@ -583,6 +583,7 @@ impl FakeTriggers {
                 ),
             ];
             return match differs.iter().find(|(_, differs)| *differs) {
+                None if asked.dry_run => Ok(Told { replayed: true, ..told }),
                 None => Ok(Told { replayed: true, ..first }),
                 Some((field, _)) => {
                     let refusal = Refusal::new(ErrorCode::AlreadyExists, "the tracking id names another request");
@@ -590,11 +591,33 @@ impl FakeTriggers {
                 }
             };
         }
+        if asked.dry_run {
+            return Ok(told);
+        }
         told.items_enqueued = 1;
         told.sla_timestamp = asked.sla_timestamp;
         told.accepted_at = Some(prost_types::Timestamp { seconds: 1_800_000_000, nanos: 0 });
         self.state().accepted.push((asked, told.clone()));
         Ok(told)
+    }
+
+    /// A preview of two labels: one that changes, one that fails.
+    fn previewed(&self, scope: String, look: &Look) -> Result<Response<PreviewResponse>, Status> {
+        let records = self.dtoflow.state();
+        if !look.exists.is_some_and(|dto_type| records.records.contains_key(&(dto_type, scope.clone()))) {
+            return refuse(&Refusal::new(ErrorCode::NotFound, "no such thing").at(look.field));
+        }
+        let labels = i64::try_from(records.below(look.links.0, look.links.1, &scope).len()).unwrap();
+        let preview = |label: &str| LabelPreview {
+            store_id: "s1".to_owned(),
+            label_id: label.to_owned(),
+            current: crate::harness::small_picture().pack().unwrap().into(),
+            ..LabelPreview::default()
+        };
+        let blank = picture::Picture::new(8, 4, picture::Palette::Bw, vec![0; 32]).unwrap();
+        let changed = LabelPreview { new: blank.pack().unwrap().into(), changes: true, ..preview("E1") };
+        let failed = LabelPreview { cause: "price does not fit".to_owned(), ..preview("E2") };
+        Ok(Response::new(PreviewResponse { labels, previews: vec![changed, failed] }))
     }
 
     /// One page of the stores with links to a design.
@@ -628,6 +651,15 @@ impl EccImageRenderTriggers for FakeTriggers {
         let told = self.answer(seen!(EccStoreRerender, asked, scope), &ECC_OF_STORE).await?;
         told!(TriggerEccStoreRerenderResponse, told, {})
     }
+
+    async fn preview_model_refresh(
+        &self,
+        request: Request<PreviewModelRefreshRequest>,
+    ) -> Result<Response<PreviewResponse>, Status> {
+        gate(&request, "ecc_image_render.v1.EccImageRenderTriggers/PreviewModelRefresh")?;
+        let asked = request.into_inner();
+        self.previewed(format!("t/{}/s/{}/eccmodels/{}", asked.tenant_id, asked.store_id, asked.model_id), &BY_MODEL)
+    }
 }
 
 #[tonic::async_trait]
@@ -642,7 +674,11 @@ impl StudioRendererTriggers for FakeTriggers {
         let told = self.answer(seen!(DesignRefresh, asked, scope.clone()), &BY_DESIGN).await?;
         let (stores, next_page_token) =
             if asked.dry_run { self.stores(&scope, &asked.page_token)? } else { (Vec::new(), String::new()) };
-        told!(TriggerDesignRefreshResponse, told, { stores: stores, next_page_token: next_page_token })
+        let store_count =
+            i64::try_from(self.dtoflow.state().by_store("studiolink.v1", "by_design", &scope).len()).unwrap();
+        told!(TriggerDesignRefreshResponse, told, {
+            stores: stores, next_page_token: next_page_token, store_count: store_count
+        })
     }
 
     async fn trigger_studio_store_rerender(
@@ -654,5 +690,14 @@ impl StudioRendererTriggers for FakeTriggers {
         let scope = format!("t/{}/s/{}", asked.tenant_id, asked.store_id);
         let told = self.answer(seen!(StudioStoreRerender, asked, scope), &STUDIO_OF_STORE).await?;
         told!(TriggerStudioStoreRerenderResponse, told, {})
+    }
+
+    async fn preview_design_refresh(
+        &self,
+        request: Request<PreviewDesignRefreshRequest>,
+    ) -> Result<Response<PreviewResponse>, Status> {
+        gate(&request, "studio_renderer.v1.StudioRendererTriggers/PreviewDesignRefresh")?;
+        let asked = request.into_inner();
+        self.previewed(format!("t/{}/designs/{}", asked.tenant_id, asked.design_id), &BY_DESIGN)
     }
 }

@@ -6,7 +6,7 @@ use axum::{Router, body::Body};
 use daemon::identity::{Registry, ServiceCredentials, ServiceKey, Verifier};
 use domain::{Clock, DtoType, ManualClock, OperatorScope, SeededIds, ServiceName, StoreId, TenantId, Timestamp};
 use gateway::{
-    GatewayParts, Issuer, IssuerSettings, OperatorVerifier, Rules, router,
+    GatewayParts, Issuer, IssuerSettings, OperatorPolicy, OperatorVerifier, PlanKey, Rules, router,
     token::{OperatorClaims, mint},
 };
 use http::{HeaderMap, Request, StatusCode};
@@ -47,6 +47,7 @@ pub(crate) struct Changes {
     pub(crate) rules: Option<Rules>,
     /// Issuers beside the local one.
     pub(crate) issuers: Vec<IssuerSettings>,
+    pub(crate) policy: OperatorPolicy,
 }
 
 pub(crate) struct Answer {
@@ -89,6 +90,7 @@ impl World {
         let registry =
             Registry::standard_document(&[(ServiceName::OperatorGateway, service_key.public().clone())]).unwrap();
         let verifier = Verifier::new(Arc::new(Registry::parse(&registry).unwrap()), Arc::clone(&shared));
+        let plan_key = service_key.clone();
         let credentials = ServiceCredentials::new(ServiceName::OperatorGateway, service_key, Arc::clone(&shared));
         let (cqs, dtoflow) = (FakeCqs::default(), FakeDtoFlow::default());
         let triggers = FakeTriggers::new(cqs.clone(), dtoflow.clone());
@@ -107,6 +109,8 @@ impl World {
                 .map(|service| (service, credentials.attach(trigger_transport.clone())))
                 .into(),
             operators: OperatorVerifier::new(issuers, Arc::clone(&shared)),
+            plans: PlanKey::new(plan_key).unwrap(),
+            policy: changes.policy,
             cors: changes.cors.into_iter().map(|origin| origin.parse().unwrap()).collect(),
             rules: changes.rules.unwrap_or_default(),
             clock: shared,

@@ -11,6 +11,7 @@ mod harness;
 mod matrix;
 mod oidc;
 mod outages;
+mod plans;
 mod provider;
 mod reads;
 mod tokens;

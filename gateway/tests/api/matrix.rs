@@ -62,6 +62,14 @@ fn policies() -> Vec<Policy> {
                 json!({"tenant_id": t, "store_id": "s1", "reason": "r", "tracking_id": "matrix", "dry_run": false});
             ("/v1/triggers/studio-store-rerender".to_owned(), Some(body))
         }),
+        read("preview_model_refresh", S::TriggerModelRefresh, |t| {
+            let body = json!({"tenant_id": t, "store_id": "s1", "model_id": "M"});
+            ("/v1/triggers/model-refresh/preview".to_owned(), Some(body))
+        }),
+        read("preview_design_refresh", S::TriggerDesignRefresh, |t| {
+            let body = json!({"tenant_id": t, "design_id": "D"});
+            ("/v1/triggers/design-refresh/preview".to_owned(), Some(body))
+        }),
         read("touch_records", S::TriggerTouch, |t| {
             let record = json!({"dto_type": "eccmodel.v1", "dto_id": format!("t/{t}/s/s1/eccmodels/M")});
             let body = json!({"records": [record], "reason": "r", "tracking_id": "matrix", "dry_run": false});

@@ -19,6 +19,8 @@ mod gates;
 mod kill;
 mod kill_two_stage;
 mod model_refresh;
+mod plans;
+mod preview;
 mod swagger;
 mod touch;
 mod trace;

@@ -14,7 +14,7 @@ use super::audit::request_digest;
 /// Stores of one page of a dry run's breakdown where the request names no size; what a person reads at once.
 const BREAKDOWN_DEFAULT: i32 = 200;
 /// Most stores of one page: what one look-up answers.
-const BREAKDOWN_MAX: i32 = 4_096;
+pub(super) const BREAKDOWN_MAX: i32 = 4_096;
 
 /// The request of one trigger.
 pub(super) trait TriggerRequest: prost::Message + Default {
@@ -125,6 +125,8 @@ pub(super) struct Answer {
     /// Labels by store, one page, and the token of the next.
     pub(super) stores: Vec<(String, i64)>,
     pub(super) next_page_token: String,
+    /// Stores with such labels, exact; 0 where that was not counted.
+    pub(super) store_count: i64,
 }
 
 impl Ask {
@@ -160,7 +162,7 @@ impl Ask {
         (accepted.reason != self.reason.as_str()).then_some("reason")
     }
 
-    /// What is injected.
+    /// What is injected; by a dry run, only asked whether it would be.
     pub(super) fn injection(&self) -> SelfEnqueueRequest {
         let Aim { scope, shape, .. } = &self.aim;
         let parent = SplitItem { dto_type: shape.dto_type, target: Target::Parent(scope.clone()), alias: shape.alias };
@@ -174,6 +176,7 @@ impl Ask {
             trigger: self.trigger.to_string(),
             scope: scope.to_string(),
             sla_is_default: self.sla_is_default,
+            check_only: self.dry_run,
             ..SelfEnqueueRequest::default()
         }
     }

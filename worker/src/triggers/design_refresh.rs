@@ -42,6 +42,7 @@ impl TriggerRequest for TriggerDesignRefreshRequest {
             accepted_at: answer.accepted_at,
             stores: answer.stores.into_iter().map(|(store_id, labels)| StoreLabels { store_id, labels }).collect(),
             next_page_token: answer.next_page_token,
+            store_count: answer.store_count,
         }
     }
 }

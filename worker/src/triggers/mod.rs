@@ -5,7 +5,7 @@
 //! audits its own, made it.
 //!
 //! Reading order: [`ask`] (a request, and what each trigger says of its own), [`run`] (the way all of them take), a file
-//! per trigger, `calls`, `audit`.
+//! per trigger, [`preview`] (a sample, rendered and thrown away), `calls`, `audit`.
 //!
 //! Deliberately not here: operator tokens and scopes (`gateway` checked them), finding the records (splitting does).
 
@@ -15,26 +15,33 @@ mod calls;
 mod design_refresh;
 mod ecc_store_rerender;
 mod model_refresh;
+mod preview;
 mod run;
 mod studio_store_rerender;
 
 use domain::ServiceName;
 use proto::{
     ecc_image_render::v1::{
-        TriggerEccStoreRerenderRequest, TriggerEccStoreRerenderResponse, TriggerModelRefreshRequest,
-        TriggerModelRefreshResponse,
+        PreviewModelRefreshRequest, TriggerEccStoreRerenderRequest, TriggerEccStoreRerenderResponse,
+        TriggerModelRefreshRequest, TriggerModelRefreshResponse,
         ecc_image_render_triggers_server::{EccImageRenderTriggers, EccImageRenderTriggersServer},
     },
     studio_renderer::v1::{
-        TriggerDesignRefreshRequest, TriggerDesignRefreshResponse, TriggerStudioStoreRerenderRequest,
-        TriggerStudioStoreRerenderResponse,
+        PreviewDesignRefreshRequest, TriggerDesignRefreshRequest, TriggerDesignRefreshResponse,
+        TriggerStudioStoreRerenderRequest, TriggerStudioStoreRerenderResponse,
         studio_renderer_triggers_server::{StudioRendererTriggers, StudioRendererTriggersServer},
     },
+    triggers::v1::PreviewResponse,
 };
 use tonic::{Request, Response, Status, service::Routes};
 
-use crate::{WorkerError, WorkerParts};
+use crate::{
+    WorkerError, WorkerParts,
+    runtime::Platform,
+    services::{ecc_image_render::Ecc, rendering::Renderer, studio_renderer::Studio},
+};
 use calls::Calls;
+use preview::Previews;
 
 /// The trigger services of the services in `parts`, for a server with the identity layer in front.
 pub fn trigger_routes(parts: &WorkerParts) -> Result<Routes, WorkerError> {
@@ -47,22 +54,37 @@ pub fn add_trigger_routes(mut routes: Routes, parts: &WorkerParts) -> Result<Rou
         let credentials = parts.credentials.get(&name).ok_or(WorkerError::NoCredentials(name))?;
         Ok(Calls::new(&credentials.attach(parts.platform.clone())))
     };
+    let platform_as = |name: ServiceName| {
+        let credentials = parts.credentials.get(&name).ok_or(WorkerError::NoCredentials(name))?;
+        let queue = name.queue().ok_or(WorkerError::UnknownService(name))?;
+        Ok(Platform::new(credentials.attach(parts.platform.clone()), queue))
+    };
     if parts.services.contains(&ServiceName::EccImageRender) {
-        let server = EccTriggers(calls_as(ServiceName::EccImageRender)?);
+        let name = ServiceName::EccImageRender;
+        let previews = Previews::new(Renderer::new(parts.engine.ecc), platform_as(name)?);
+        let server = EccTriggers { calls: calls_as(name)?, previews };
         routes = routes.add_service(EccImageRenderTriggersServer::new(server));
     }
     if parts.services.contains(&ServiceName::StudioRenderer) {
-        let server = StudioTriggers(calls_as(ServiceName::StudioRenderer)?);
+        let name = ServiceName::StudioRenderer;
+        let previews = Previews::new(Renderer::new(parts.engine.studio), platform_as(name)?);
+        let server = StudioTriggers { calls: calls_as(name)?, previews };
         routes = routes.add_service(StudioRendererTriggersServer::new(server));
     }
     Ok(routes)
 }
 
 /// Triggers of the ECC renderer.
-struct EccTriggers(Calls);
+struct EccTriggers {
+    calls: Calls,
+    previews: Previews<Ecc>,
+}
 
 /// Triggers of the Studio renderer.
-struct StudioTriggers(Calls);
+struct StudioTriggers {
+    calls: Calls,
+    previews: Previews<Studio>,
+}
 
 #[tonic::async_trait]
 impl EccImageRenderTriggers for EccTriggers {
@@ -70,14 +92,21 @@ impl EccImageRenderTriggers for EccTriggers {
         &self,
         request: Request<TriggerModelRefreshRequest>,
     ) -> Result<Response<TriggerModelRefreshResponse>, Status> {
-        run::answer(&self.0, request).await
+        run::answer(&self.calls, request).await
     }
 
     async fn trigger_ecc_store_rerender(
         &self,
         request: Request<TriggerEccStoreRerenderRequest>,
     ) -> Result<Response<TriggerEccStoreRerenderResponse>, Status> {
-        run::answer(&self.0, request).await
+        run::answer(&self.calls, request).await
+    }
+
+    async fn preview_model_refresh(
+        &self,
+        request: Request<PreviewModelRefreshRequest>,
+    ) -> Result<Response<PreviewResponse>, Status> {
+        self.previews.answer(&self.calls, request).await
     }
 }
 
@@ -87,13 +116,20 @@ impl StudioRendererTriggers for StudioTriggers {
         &self,
         request: Request<TriggerDesignRefreshRequest>,
     ) -> Result<Response<TriggerDesignRefreshResponse>, Status> {
-        run::answer(&self.0, request).await
+        run::answer(&self.calls, request).await
     }
 
     async fn trigger_studio_store_rerender(
         &self,
         request: Request<TriggerStudioStoreRerenderRequest>,
     ) -> Result<Response<TriggerStudioStoreRerenderResponse>, Status> {
-        run::answer(&self.0, request).await
+        run::answer(&self.calls, request).await
+    }
+
+    async fn preview_design_refresh(
+        &self,
+        request: Request<PreviewDesignRefreshRequest>,
+    ) -> Result<Response<PreviewResponse>, Status> {
+        self.previews.answer(&self.calls, request).await
     }
 }

@@ -1,22 +1,23 @@
 //! The way every trigger takes: check, count, inject.
 //!
-//! A dry run takes the same way as the live call up to the injection, so whatever refuses the one refuses the other.
-//! (Only a chosen SLA timestamp that differs from an accepted request's is seen by the live call alone: the ledger does
-//! not show who chose the accepted one.) Counts come from the alias index, whatever their size; only a dry run looks at
-//! samples and at the single stores.
+//! A dry run takes the same way as the live call, to the very end: it asks CQS the same injection, as a check only. So
+//! whatever refuses the one refuses the other. Counts come from the alias index, whatever their size; only a dry run
+//! looks at samples and at the single stores.
 
 use daemon::identity::Caller;
 use domain::{AliasName, DtoType, ErrorCode, Refusal, ServiceName, Urn};
 use tonic::{Request, Response, Status};
 
 use super::{
-    ask::{Answer, Ask, Exists, TriggerRequest, attempt},
+    ask::{Aim, Answer, Ask, BREAKDOWN_MAX, Exists, Page, TriggerRequest, attempt},
     audit::{Denied, platform_failure, refuse},
     calls::Calls,
 };
 
 /// Labels shown as samples.
 const SAMPLES: i32 = 10;
+/// Stores counted at most, by pages of 4,096: some ten times the largest retailer.
+const COUNTED_STORES_MAX: usize = 65_536;
 
 /// Answers one call.
 pub(super) async fn answer<R: TriggerRequest>(
@@ -33,23 +34,18 @@ pub(super) async fn answer<R: TriggerRequest>(
 
 /// Checks, counts, and injects unless it is a dry run.
 async fn run<R: TriggerRequest>(calls: &Calls, caller: &Caller, request: &R) -> Result<Answer, Denied> {
-    caller.require_rpc(R::RPC)?;
-    // The standing of every service is in the registry; that operators are passed on by one only is this line's.
-    if caller.service() != ServiceName::OperatorGateway {
-        return Err(
-            Refusal::new(ErrorCode::PermissionDenied, format!("{} may not call triggers", caller.identity())).into()
-        );
-    }
+    called_by_the_gateway(caller, R::RPC)?;
     let ask = Ask::parse(request)?;
     let repeated = repeats(calls, &ask).await?;
-    let labels = labels(calls, &ask, repeated).await?;
+    let labels = labels_of(calls, &ask.aim, repeated).await?;
     let (trigger, tracking_id, reason) = (ask.trigger, &ask.tracking_id, ask.reason.as_str());
     let (operator, scope) = (&ask.operator, &ask.aim.scope);
+    let accepted = calls.self_enqueue(ask.injection()).await.map_err(|refusal| injection_failure(&ask, refusal))?;
     if ask.dry_run {
         tracing::info!(%tracking_id, reason, %operator, %scope, labels, "{trigger}: dry run");
-        return look(calls, &ask, labels).await.map_err(page_failure);
+        let seen = look(calls, &ask, labels).await.map_err(page_failure)?;
+        return Ok(Answer { replayed: accepted.replayed, ..seen });
     }
-    let accepted = calls.self_enqueue(ask.injection()).await.map_err(|refusal| injection_failure(&ask, refusal))?;
     tracing::info!(%tracking_id, reason, %operator, %scope, labels, replayed = accepted.replayed, "{trigger}: accepted");
     Ok(Answer {
         items_enqueued: accepted.items_enqueued,
@@ -61,9 +57,18 @@ async fn run<R: TriggerRequest>(calls: &Calls, caller: &Caller, request: &R) -> 
     })
 }
 
+/// Refuses everyone but the gateway. The standing of every service is in the registry; that operators are passed on by
+/// one only is said here.
+pub(super) fn called_by_the_gateway(caller: &Caller, rpc: &str) -> Result<(), Refusal> {
+    caller.require_rpc(rpc)?;
+    if caller.service() == ServiceName::OperatorGateway {
+        return Ok(());
+    }
+    Err(Refusal::new(ErrorCode::PermissionDenied, format!("{} may not call triggers", caller.identity())))
+}
+
 /// How many labels it concerns. Refuses what does not exist, unless the request was accepted before.
-async fn labels(calls: &Calls, ask: &Ask, repeated: bool) -> Result<i64, Denied> {
-    let aim = &ask.aim;
+pub(super) async fn labels_of(calls: &Calls, aim: &Aim, repeated: bool) -> Result<i64, Denied> {
     let exists = match aim.exists {
         _ if repeated => true,
         Exists::Record(dto_type) => calls.exists(dto_type, &aim.scope).await.map_err(platform_failure)?,
@@ -84,11 +89,12 @@ async fn labels(calls: &Calls, ask: &Ask, repeated: bool) -> Result<i64, Denied>
 
 /// What only a dry run looks at: samples, and the labels of each store where the scope is the tenant's.
 async fn look(calls: &Calls, ask: &Ask, labels: i64) -> Result<Answer, Refusal> {
-    let (aim, mut answer) = (&ask.aim, Answer { labels, ..Answer::default() });
+    let (aim, mut answer) = (&ask.aim, Answer { labels, store_count: i64::from(labels > 0), ..Answer::default() });
     let sampled = if aim.scope.store().is_some() {
         Some(aim.scope.clone())
     } else {
         let (stores, next_page_token) = calls.stores((aim.shape.dto_type, aim.links), &aim.scope, &ask.page).await?;
+        answer.store_count = store_count(calls, ask, (&stores, &next_page_token)).await?;
         answer.next_page_token = next_page_token;
         let first = stores.first().and_then(|(store, _)| store.parse().ok());
         answer.stores = stores;
@@ -99,6 +105,25 @@ async fn look(calls: &Calls, ask: &Ask, labels: i64) -> Result<Answer, Refusal> 
         answer.sample_label_ids = samples.iter().filter_map(Urn::record_id).map(ToString::to_string).collect();
     }
     Ok(answer)
+}
+
+/// How many stores there are in all; 0 when that was not counted: only a first page is, and not beyond
+/// [`COUNTED_STORES_MAX`].
+async fn store_count(calls: &Calls, ask: &Ask, (first, next): (&[(String, i64)], &str)) -> Result<i64, Refusal> {
+    if !ask.page.token.is_empty() {
+        return Ok(0);
+    }
+    let (mut count, mut token) = (first.len(), next.to_owned());
+    while !token.is_empty() {
+        if count >= COUNTED_STORES_MAX {
+            return Ok(0);
+        }
+        let page = Page { size: BREAKDOWN_MAX, token };
+        let (stores, next) = calls.stores((ask.aim.shape.dto_type, ask.aim.links), &ask.aim.scope, &page).await?;
+        count += stores.len();
+        token = next;
+    }
+    Ok(i64::try_from(count).unwrap_or(i64::MAX))
 }
 
 /// Whether the request was accepted before; refuses when its tracking id names another one.

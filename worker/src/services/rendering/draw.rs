@@ -12,20 +12,22 @@ use super::{
 };
 use crate::runtime::{CallError, Input, Label, Verdict, contained, on_cpu};
 
-/// What became of a step, off the async threads.
-enum Drawn {
+/// What is drawn for a label.
+pub(crate) enum Drawn {
+    /// Nothing: an input is absent.
     Absent(Vec<Input>),
+    /// A picture, out of these inputs.
     Image(SourceEslImage, Vec<Input>),
+    /// It cannot be drawn, for this cause.
     Broken(String),
 }
 
-/// A verdict per label, in order.
+/// What each step draws, in order, off the async threads.
 pub(super) async fn draw_many<S: Source>(
     draw: DrawFn<S::Layout>,
-    labels: &[Label],
     steps: Vec<Step<S::Layout>>,
-) -> Result<Vec<Verdict>, CallError> {
-    let drawn = on_cpu(steps, move |step| match step {
+) -> Result<Vec<Drawn>, CallError> {
+    on_cpu(steps, move |step| match step {
         Step::Absent(inputs) => Drawn::Absent(inputs),
         Step::Broken(cause) => Drawn::Broken(cause),
         Step::Draw(inputs) => match image::<S>(draw, &inputs) {
@@ -33,8 +35,12 @@ pub(super) async fn draw_many<S: Source>(
             Err(cause) => Drawn::Broken(cause),
         },
     })
-    .await?;
-    Ok(labels
+    .await
+}
+
+/// A verdict per label, in order.
+pub(super) fn verdicts<S: Source>(labels: &[Label], drawn: Vec<Drawn>) -> Vec<Verdict> {
+    labels
         .iter()
         .zip(drawn)
         .map(|(label, drawn)| match drawn {
@@ -42,7 +48,7 @@ pub(super) async fn draw_many<S: Source>(
             Drawn::Image(image, inputs) => Verdict::put(label, S::IMAGE, &image, inputs),
             Drawn::Broken(cause) => Verdict::failed(cause),
         })
-        .collect())
+        .collect()
 }
 
 fn image<S: Source>(render: DrawFn<S::Layout>, draw: &Draw<S::Layout>) -> Result<SourceEslImage, String> {

@@ -19,8 +19,11 @@ use std::collections::BTreeMap;
 
 use domain::{AliasName, DtoType, SplitItem, Target, Urn};
 
-use crate::runtime::{AliasQuery, CallError, Context, Expansion, Label, LabelRef, Reads, RecordType, Route, Verdict};
+use crate::runtime::{
+    AliasQuery, CallError, Context, Expansion, Label, LabelRef, Platform, Reads, RecordType, Route, Verdict,
+};
 
+pub(crate) use draw::Drawn;
 use engine::DrawFn;
 use layouts::Layouts;
 use plan::{Needs, Step};
@@ -75,29 +78,35 @@ impl<S: Source> Renderer<S> {
 
     /// What shall become of each label, in order.
     pub(crate) async fn verdicts(&self, context: Context<'_>, labels: &[Label]) -> Result<Vec<Verdict>, CallError> {
+        let names: Vec<&LabelRef> = labels.iter().map(|label| &label.name).collect();
+        let drawn = self.drawn(context.platform, &names).await?;
+        Ok(draw::verdicts::<S>(labels, drawn))
+    }
+
+    /// What is drawn for each label now, in order. Writes nothing.
+    pub(crate) async fn drawn(&self, platform: &Platform, labels: &[&LabelRef]) -> Result<Vec<Drawn>, CallError> {
         let link = <S::Link as RecordType>::DTO_TYPE;
         let mut first = Reads::default();
         for label in labels {
-            first.want(link, label.name.record(link));
-            first.want(DtoType::StoreEsl, label.name.record(DtoType::StoreEsl));
+            first.want(link, label.record(link));
+            first.want(DtoType::StoreEsl, label.record(DtoType::StoreEsl));
         }
-        let first = first.fetch(context.platform).await?;
-        let needs: Vec<Result<Needs, String>> =
-            labels.iter().map(|label| Needs::of::<S>(&label.name, &first)).collect();
+        let first = first.fetch(platform).await?;
+        let needs: Vec<Result<Needs, String>> = labels.iter().map(|label| Needs::of::<S>(label, &first)).collect();
 
         let mut second = Reads::default();
         let known = self.layouts.known(needs.iter().flatten().filter_map(Needs::layout)).await;
         for need in needs.iter().flatten() {
             need.want::<S>(&mut second, &known);
         }
-        let second = second.fetch(context.platform).await?;
+        let second = second.fetch(platform).await?;
         let layouts = self.layouts.refresh(known, &second).await?;
 
         let steps = needs.into_iter().map(|needs| match needs {
             Ok(needs) => needs.step::<S>(&second, &layouts),
             Err(cause) => Step::Broken(cause),
         });
-        draw::draw_many::<S>(self.draw, labels, steps.collect()).await
+        draw::draw_many::<S>(self.draw, steps.collect()).await
     }
 }
 
