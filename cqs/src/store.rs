@@ -137,6 +137,8 @@ pub struct InjectAsk {
     pub approval: Option<ApprovalAsk>,
     /// SHA-256 of the request, for the audit log.
     pub request_digest: String,
+    /// Every gate, nothing else.
+    pub check_only: bool,
 }
 
 /// That a second person must approve.
@@ -161,8 +163,6 @@ pub struct BrakeAsk {
     pub reason: Reason,
     /// SHA-256 of the request, for the audit log.
     pub request_digest: String,
-    /// Every gate, nothing else.
-    pub check_only: bool,
 }
 
 /// What a `SelfEnqueue` did.

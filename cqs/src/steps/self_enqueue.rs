@@ -34,12 +34,12 @@ pub(crate) async fn self_enqueue<U: Unit>(
         let terms = control_of(unit, accepted.lane).await?.terms;
         return replay(unit, &ask, ((accepted, terms), operation)).await;
     }
+    let control = control_asked(&ask, now)?;
     if ask.check_only {
         return Ok(checked(tenant, &operation));
     }
     let new = NewLane { tenant: tenant.clone(), kind: LaneKind::Operation, tracking_id: Some(ask.tracking_id.clone()) };
     let mut lane = unit.lane_open(new, now).await?;
-    let control = control_asked(&ask, now)?;
     lane.gate = control.gate();
     unit.control_put(lane.id, &control).await?;
     let place = Place { queue: &queue, lane: &lane };
