@@ -15,11 +15,12 @@ use domain::{Clock, ErrorCode, ServiceName};
 use proto::{
     Transport,
     ecc_image_render::v1::{
-        TriggerEccStoreRerenderRequest, TriggerEccStoreRerenderResponse, TriggerModelRefreshRequest,
-        TriggerModelRefreshResponse,
+        PreviewModelRefreshRequest, TriggerEccStoreRerenderRequest, TriggerEccStoreRerenderResponse,
+        TriggerModelRefreshRequest, TriggerModelRefreshResponse,
         ecc_image_render_triggers_server::{EccImageRenderTriggers, EccImageRenderTriggersServer},
     },
     ecc_triggers_client, refusal_from_status, status_from_refusal,
+    triggers::v1::PreviewResponse,
 };
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair, SanType};
 use tempfile::TempDir;
@@ -47,6 +48,13 @@ impl EccImageRenderTriggers for Echo {
         &self,
         _: Request<TriggerEccStoreRerenderRequest>,
     ) -> Result<Response<TriggerEccStoreRerenderResponse>, Status> {
+        Err(Status::unimplemented("the echo has one trigger"))
+    }
+
+    async fn preview_model_refresh(
+        &self,
+        _: Request<PreviewModelRefreshRequest>,
+    ) -> Result<Response<PreviewResponse>, Status> {
         Err(Status::unimplemented("the echo has one trigger"))
     }
 }
