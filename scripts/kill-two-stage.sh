@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A design refresh over 100,000 labels, killed with SIGKILL fifty times at random points of both stages. Takes about an
-# hour on two cores; the suite runs a smaller version. A seed may be given: scripts/kill-two-stage.sh 7
+# A design refresh over 100,000 labels, killed with SIGKILL fifty times at random points of both stages. Takes about half
+# an hour on two cores; the suite runs a smaller version. A seed may be given: scripts/kill-two-stage.sh 7
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export RESHELF_TWO_STAGE_KILLS=${RESHELF_TWO_STAGE_KILLS:-50}
