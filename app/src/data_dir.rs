@@ -7,6 +7,7 @@
 //! registry.toml            what each service may do; written anew at every start
 //! operator.token           a token for the printed commands; written anew at every start
 //! platform.addr            where a running `dev` answers gRPC
+//! gateway.addr             where a running `dev` answers REST
 //! labels/                  the pictures that the folder driver wrote
 //! ```
 
@@ -26,6 +27,13 @@ pub const SERVICES: &[ServiceName] = ServiceName::ALL;
 
 /// What to do where there is no data directory.
 const MAKE_ONE: &str = "name one with --data-dir, or make one with `reshelf dev`";
+
+/// Name of the data directory of a `dev` that is told no other.
+pub const USUAL: &str = ".reshelf";
+/// Name of the file in it that holds an operator token.
+pub const OPERATOR_TOKEN: &str = "operator.token";
+/// Name of the file in it that says where a running `dev` answers REST.
+pub const GATEWAY_ADDRESS: &str = "gateway.addr";
 
 /// Bytes of a mebibyte.
 pub(crate) const MIB: u64 = 1024 * 1024;
@@ -93,12 +101,17 @@ impl DataDir {
 
     /// The operator token of the printed commands.
     pub fn operator_token(&self) -> PathBuf {
-        self.0.join("operator.token")
+        self.0.join(OPERATOR_TOKEN)
     }
 
     /// Where a running `dev` writes its gRPC address.
     pub fn platform_address(&self) -> PathBuf {
         self.0.join("platform.addr")
+    }
+
+    /// Where a running `dev` writes its REST address.
+    pub fn gateway_address(&self) -> PathBuf {
+        self.0.join(GATEWAY_ADDRESS)
     }
 
     /// Log files, one a day.

@@ -7,11 +7,10 @@ use clap::Parser as _;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    match Cli::parse().run().await {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("reshelf: {}", failure::one_line(&error));
-            ExitCode::FAILURE
-        }
+    let cli = Cli::parse();
+    let format = cli.format();
+    match cli.run().await {
+        Ok(exit) => exit.into(),
+        Err(error) => failure::tell(&error, format).into(),
     }
 }

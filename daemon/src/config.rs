@@ -30,5 +30,13 @@ pub enum ConfigError {
 pub fn read<T: DeserializeOwned>(path: &Path) -> Result<T, ConfigError> {
     let name = path.display().to_string();
     let text = fs::read_to_string(path).map_err(|source| ConfigError::Read { path: name.clone(), source })?;
-    toml::from_str(&text).map_err(|error| ConfigError::Content { path: name, message: error.to_string() })
+    toml::from_str(&text).map_err(|error| ConfigError::Content { path: name, message: message(&text, &error) })
+}
+
+/// The line and what is wrong there. The line itself is not repeated: it may hold a secret in a place of its own choice.
+fn message(text: &str, error: &toml::de::Error) -> String {
+    match error.span().and_then(|span| text.get(..span.start)) {
+        Some(before) => format!("line {}: {}", before.matches('\n').count() + 1, error.message()),
+        None => error.message().to_owned(),
+    }
 }

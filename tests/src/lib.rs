@@ -1,7 +1,7 @@
 //! End-to-end tests: the harness. The scenarios are one integration binary, `tests/it/`.
 //!
 //! In reading order: [`topology`] starts the product in its three shapes; [`data`] writes a small retailer; [`rest`],
-//! [`grpc`] and [`browser`] are the ways in; [`tables`] and the checker behind it, and [`pictures`], say whether what came of
+//! [`grpc`], [`browser`] and [`cli`] are the ways in; [`tables`] and the checker behind it, and [`pictures`], say whether what came of
 //! it is right; [`process`] and [`wait`] carry them; [`source`] reads the workspace's own sources.
 //!
 //! Invariants
@@ -20,6 +20,7 @@
 
 pub mod browser;
 mod checker;
+pub mod cli;
 pub mod data;
 pub mod grpc;
 pub mod pictures;

@@ -2,6 +2,26 @@
 
 use std::io;
 
+use crate::cli::{CliError, Exit, Format, output::note};
+
+/// Tells it on standard error, as JSON when answers are, and gives the exit code.
+pub fn tell(error: &anyhow::Error, format: Format) -> Exit {
+    match (error.downcast_ref::<CliError>(), format) {
+        (Some(error), Format::Table) => {
+            note(&format!("reshelf: {error}"));
+            error.exit
+        }
+        (Some(error), Format::Json | Format::Jsonl) => {
+            note(&error.json().to_string());
+            error.exit
+        }
+        (None, _) => {
+            note(&format!("reshelf: {}", one_line(error)));
+            Exit::Unexpected
+        }
+    }
+}
+
 /// The whole cause in one line.
 pub fn one_line(error: &anyhow::Error) -> String {
     let mut line = String::new();

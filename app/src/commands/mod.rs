@@ -2,15 +2,25 @@
 
 pub mod failure;
 
+mod audit;
+mod backup;
 mod bench;
+mod completions;
 mod dev;
+mod doctor;
 mod import;
 mod keys;
+mod labels;
 mod migrate;
+mod operations;
 mod platform;
 mod token;
+mod trigger;
+mod whoami;
 
 use clap::{Parser, Subcommand};
+
+use crate::cli::{ConnectionArgs, Exit, Format};
 
 /// Said of any other database, as long as only SQLite has the stores.
 const SQLITE_ONLY: &str = "this build keeps its data in SQLite only: use sqlite:// followed by the path of the file";
@@ -25,6 +35,22 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Force a service to process again
+    Trigger(trigger::Args),
+    /// Follow what was triggered, and control it
+    Operations(operations::Args),
+    /// What there is, and what each label shows
+    Labels(labels::Args),
+    /// Who did what, and what was refused
+    Audit(audit::Args),
+    /// Who the token says you are, and what it allows
+    Whoami(whoami::Args),
+    /// Check configuration, gateway, clocks and a local database; tell what to do
+    Doctor(doctor::Args),
+    /// Copy a SQLite database, also while it is in use
+    Backup(backup::Args),
+    /// Print completions for a shell
+    Completions(completions::Args),
     /// Everything in one process, with a demo tenant: the way to try it
     Dev(dev::Args),
     /// DTOflow and CQS over gRPC, for set-ups of several processes
@@ -46,9 +72,34 @@ enum Command {
 }
 
 impl Cli {
+    /// How a failure is told: as the command's answers look.
+    pub fn format(&self) -> Format {
+        self.connection().map_or(Format::Table, |connection| connection.output().format)
+    }
+
+    fn connection(&self) -> Option<&ConnectionArgs> {
+        match &self.command {
+            Command::Trigger(args) => Some(&args.connection),
+            Command::Operations(args) => Some(&args.connection),
+            Command::Labels(args) => Some(&args.connection),
+            Command::Audit(args) => Some(&args.connection),
+            Command::Whoami(args) => Some(&args.connection),
+            Command::Doctor(args) => Some(&args.connection),
+            _ => None,
+        }
+    }
+
     /// Carries out the command.
-    pub async fn run(self) -> anyhow::Result<()> {
+    pub async fn run(self) -> anyhow::Result<Exit> {
         match self.command {
+            Command::Trigger(args) => return Ok(trigger::run(args).await?),
+            Command::Operations(args) => return Ok(operations::run(args).await?),
+            Command::Labels(args) => return Ok(labels::run(args).await?),
+            Command::Audit(args) => return Ok(audit::run(args).await?),
+            Command::Whoami(args) => return Ok(whoami::run(args).await?),
+            Command::Doctor(args) => return Ok(doctor::run(args).await?),
+            Command::Backup(args) => return backup::run(&args).await,
+            Command::Completions(args) => return Ok(completions::run(&args)?),
             Command::Dev(args) => dev::run(args).await,
             Command::Platform(args) => platform::run(args).await,
             Command::Token(args) => token::run(&args),
@@ -62,6 +113,7 @@ impl Cli {
             Command::Keys(args) => keys::generate(&args),
             Command::Registry(args) => keys::registry(&args),
         }
+        .map(|()| Exit::Success)
     }
 }
 

@@ -151,6 +151,7 @@ pub async fn start(options: DevOptions) -> anyhow::Result<Dev> {
     };
     write_private(&dir.operator_token(), &gateway::token::mint(&issuer, &claims)?)?;
     write_private(&dir.platform_address(), &format!("http://{grpc}\n"))?;
+    write_private(&dir.gateway_address(), &format!("http://{rest}\n"))?;
     Ok(Dev { dir, rest, grpc, platform, triggers, database, credentials, worker, shutdown, ended })
 }
 
@@ -215,9 +216,11 @@ impl Dev {
     /// server ended by itself.
     pub async fn close(self) -> anyhow::Result<()> {
         drop(self.worker);
-        // A left-over address would lead an import to whoever has the port by then.
-        if let Err(error) = std::fs::remove_file(self.dir.platform_address()) {
-            tracing::debug!(%error, "platform.addr not removed");
+        // A left-over address would lead an import, or an operator's token, to whoever has the port by then.
+        for path in [self.dir.platform_address(), self.dir.gateway_address()] {
+            if let Err(error) = std::fs::remove_file(&path) {
+                tracing::debug!(%error, path = %path.display(), "not removed");
+            }
         }
         self.database.close().await.context("closing the database")?;
         match self.ended.get() {

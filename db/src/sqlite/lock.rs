@@ -18,9 +18,7 @@ pub(super) struct LockFile {
 impl LockFile {
     /// Takes the lock of the database at `path` (resolved, so that two spellings are one database).
     pub(super) fn take(path: &Path) -> Result<Self, OpenError> {
-        let mut name = path.as_os_str().to_owned();
-        name.push(".lock");
-        let name = PathBuf::from(name);
+        let name = name_for(path);
         let io = |cause| OpenError::Io { path: name.clone(), cause };
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(&name).map_err(io)?;
         match file.try_lock() {
@@ -29,6 +27,18 @@ impl LockFile {
             Err(TryLockError::Error(cause)) => Err(io(cause)),
         }
     }
+}
+
+/// Whether another process has the database at `path` (resolved) open. Makes no file, and holds the lock for the moment of
+/// asking at most.
+pub(super) fn is_held(path: &Path) -> bool {
+    File::open(name_for(path)).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
+fn name_for(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    PathBuf::from(name)
 }
 
 /// `path` with its folder (and the file itself, where it exists) resolved.

@@ -19,7 +19,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
 ];
 
 /// The newest schema this build knows.
-fn latest() -> i64 {
+pub(super) fn latest() -> i64 {
     MIGRATIONS.iter().map(|(version, _, _)| *version).max().unwrap_or_default()
 }
 
@@ -45,7 +45,7 @@ pub(super) async fn migrate(conn: &mut SqliteConnection, schema: SchemaChange) -
 }
 
 /// The schema the file has: 0 for a new file; refuses another program's.
-async fn schema_found(conn: &mut SqliteConnection) -> Result<i64, OpenError> {
+pub(super) async fn schema_found(conn: &mut SqliteConnection) -> Result<i64, OpenError> {
     let application: i64 = sqlx::query_scalar("PRAGMA application_id").fetch_one(&mut *conn).await?;
     let tables: i64 = sqlx::query_scalar("SELECT count(*) FROM sqlite_schema").fetch_one(&mut *conn).await?;
     let ours: i64 = sqlx::query_scalar("SELECT count(*) FROM sqlite_schema WHERE name = '_sqlx_migrations'")

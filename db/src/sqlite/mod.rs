@@ -1,6 +1,7 @@
 //! SQLite: one file, one process, one writer, a few readers.
 //!
-//! In reading order: `open` (lock file, pragmas, self-check, migrations), `writer` (group commit), `reader`.
+//! In reading order: `open` (lock file, pragmas, self-check, migrations), `writer` (group commit), `reader`; `snapshot` looks
+//! at a database from outside and copies it, whoever has it open.
 //!
 //! Invariants
 //! - One process holds the database: an exclusive lock on a lock file beside it, for the life of the [`SqliteDb`].
@@ -30,6 +31,7 @@ mod migrations;
 mod open;
 mod reader;
 mod self_check;
+mod snapshot;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -43,6 +45,7 @@ use crate::DbError;
 
 pub use open::OpenError;
 pub use self_check::{SelfCheckError, VERSION_MIN};
+pub use snapshot::{Inspection, copy, inspect};
 
 /// Whether opening may change the schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -276,3 +276,43 @@ async fn a_disk_full_at_the_first_start_is_told() {
     let full = SqliteDb::open(OpenOptions { pages_max: Some(2), ..OpenOptions::new(place.file()) }).await;
     assert!(matches!(full, Err(OpenError::DiskFull)), "{full:?}");
 }
+
+#[tokio::test]
+async fn a_copy_is_one_committed_state_and_the_original_stays_open() {
+    let place = Place::new();
+    let db = place.open().await;
+    sql(&db, "CREATE TABLE x (n INTEGER NOT NULL)").await.unwrap();
+    sql(&db, "INSERT INTO x VALUES (1)").await.unwrap();
+    let seen = inspect(&place.file()).await.unwrap();
+    assert!(seen.in_use && seen.complaints.is_empty(), "{seen:?}");
+    assert_eq!(seen.schema, seen.known);
+
+    let to = place.folder.path().join("copy.db");
+    let copied = copy(&place.file(), &to).await.unwrap();
+    assert_eq!((copied.schema, copied.in_use), (seen.schema, false));
+    sql(&db, "INSERT INTO x VALUES (2)").await.unwrap();
+    assert_eq!(count(&db).await, 2, "the original goes on");
+    assert!(matches!(copy(&place.file(), &to).await, Err(OpenError::Io { .. })), "a copy never replaces a file");
+
+    let restored = SqliteDb::open(OpenOptions::new(&to)).await.unwrap();
+    assert_eq!(count(&restored).await, 1, "the copy is of its moment");
+    restored.close().await.unwrap();
+    db.close().await.unwrap();
+    assert!(!inspect(&place.file()).await.unwrap().in_use);
+}
+
+#[tokio::test]
+async fn damage_and_other_files_are_found_from_outside() {
+    let place = Place::new();
+    place.open().await.close().await.unwrap();
+    let sound = std::fs::read(place.file()).unwrap();
+    assert!(inspect(&place.file()).await.unwrap().complaints.is_empty());
+    // Every page but the first, which names the file's kind.
+    let mut broken = sound.clone();
+    broken[4_096..].fill(0xA5);
+    std::fs::write(place.file(), broken).unwrap();
+    assert!(inspect(&place.file()).await.map_or(true, |seen| !seen.complaints.is_empty()));
+    std::fs::write(place.file(), "a text, and none that is short: no database at all").unwrap();
+    assert!(inspect(&place.file()).await.is_err());
+    assert!(inspect(&place.folder.path().join("absent.db")).await.is_err());
+}

@@ -9,7 +9,7 @@ use std::{
 use tests::{
     process::{Program, program},
     source::{sources, workspace_root},
-    topology::{START_LIMIT, free_ports},
+    topology::{DevOptions, START_LIMIT, Topology, free_ports},
     wait::until,
 };
 use tokio::process::Command;
@@ -78,6 +78,12 @@ fn block(text: &str, marker: &str) -> String {
     code.unwrap_or_else(|| panic!("no code after {marker}")).0.to_owned()
 }
 
+/// Every block of shell commands of a document, in order.
+fn shell_blocks(text: &str) -> Vec<String> {
+    let blocks = text.split("\n```sh\n").skip(1);
+    blocks.filter_map(|rest| rest.split("\n```").next()).map(str::to_owned).collect()
+}
+
 /// Runs a script in `folder` as a person would, the built programs in the path.
 async fn run(script: &str, folder: &Path) -> String {
     let programs = program("reshelf").parent().expect("a folder").to_owned();
@@ -129,4 +135,45 @@ async fn the_guide_to_three_processes_runs_as_written() {
     for program in [&mut gateway, &mut worker, &mut store] {
         assert_eq!(program.stop(START_LIMIT).await, Some(0), "SIGTERM ends it in order");
     }
+}
+
+/// Commands as a document has them, for the product that runs here. A refusal fails, which curl alone does not.
+fn here(commands: &str, base: &str) -> String {
+    let curl = "curl() { command curl --fail-with-body \"$@\"; }";
+    let commands = commands.replace("http://127.0.0.1:8080", base).replace("cargo run --release -- ", "reshelf ");
+    format!("{curl}\n{commands}")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_runbooks_and_the_readmes_commands_run_as_written() {
+    let topology = Topology::dev(DevOptions::default()).await;
+    let base = topology.anonymous().base().to_owned();
+    let readme = fs::read_to_string(workspace_root().join("README.md")).expect("the README");
+    let printed = run(&here(&block(&readme, "run:cli"), &base), topology.folder()).await;
+    assert!(printed.contains("SUCCEEDED"), "{printed}");
+    let mut runbooks: Vec<PathBuf> = documents()
+        .into_iter()
+        .filter(|path| path.parent().is_some_and(|folder| folder.ends_with("runbooks")))
+        .collect();
+    runbooks.sort();
+    assert!(runbooks.len() >= 4, "{runbooks:?}");
+    for runbook in runbooks {
+        let text = fs::read_to_string(&runbook).expect("a runbook");
+        let blocks = shell_blocks(&text);
+        let both = ["reshelf trigger", "curl "].iter().all(|word| blocks.iter().any(|block| block.contains(word)));
+        assert!(both, "{}: the command line stands beside curl", runbook.display());
+        // One shell for all of them: the first block sets what the others use.
+        run(&here(&blocks.join("\n"), &base), topology.folder()).await;
+    }
+    topology.quiet().await;
+    topology.assert_exact().await;
+    let wrong: Vec<String> =
+        topology.operator(&[app::demo::TENANT]).get_json("/v1/operations?page_size=200").await["operations"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|operation| operation["state"] != "SUCCEEDED")
+            .map(ToString::to_string)
+            .collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }

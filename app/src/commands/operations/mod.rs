@@ -1,0 +1,129 @@
+//! `reshelf operations`: what came of accepted triggers, and what may be done about it.
+
+mod show;
+
+use std::time::Duration;
+
+use clap::{Args as ClapArgs, Subcommand};
+use domain::TrackingId;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::cli::{
+    CliError, ConnectionArgs, Exit, Format, Progress, Session, duration,
+    follow::{Followed, Wait, follow},
+    operation::{OperationRef, Until},
+    output::{at, column, number, time_at},
+};
+
+pub(super) use show::shown;
+
+/// Most entries that one list command prints.
+const LIMIT_MAX: i64 = 100_000;
+
+/// `reshelf operations`
+#[derive(Debug, ClapArgs)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    what: What,
+    #[command(flatten)]
+    pub(super) connection: ConnectionArgs,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Operations, newest first; with --tenant only that tenant's
+    List {
+        /// Print that many at most
+        #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=LIMIT_MAX))]
+        limit: u32,
+    },
+    /// One operation with all its counts
+    Show {
+        /// Its tracking id
+        tracking_id: TrackingId,
+    },
+    /// Follow an operation to its end, also through pauses; leaving never changes it
+    Watch {
+        /// Its tracking id
+        tracking_id: TrackingId,
+        /// Follow no longer than that, e.g. 30m
+        #[arg(long, value_parser = duration::parse)]
+        timeout: Option<Duration>,
+    },
+    /// Wait until an operation is done, or until only a person can make it go on; leaving never changes it
+    Wait {
+        /// Its tracking id
+        tracking_id: TrackingId,
+        /// How far it must be
+        #[arg(long, value_enum, default_value_t)]
+        until: Until,
+        /// Wait no longer than that, e.g. 30m
+        #[arg(long, value_parser = duration::parse)]
+        timeout: Option<Duration>,
+    },
+}
+
+pub(super) async fn run(args: Args) -> Result<Exit, CliError> {
+    let session = Session::open(&args.connection)?;
+    match args.what {
+        What::List { limit } => list(&session, limit).await,
+        What::Show { tracking_id } => {
+            let operation = of(&session, tracking_id).await?;
+            let found = session.client.get_json(&operation.path()).await?;
+            session.output.one(&found, || shown(&found))?;
+            Ok(Exit::Success)
+        }
+        What::Watch { tracking_id, timeout } => {
+            let wait = Wait { until: Until::Confirmed, deadline: deadline(timeout), through_holds: true };
+            waited(&session, tracking_id, wait).await
+        }
+        What::Wait { tracking_id, until, timeout } => {
+            let wait = Wait { until, deadline: deadline(timeout), through_holds: false };
+            waited(&session, tracking_id, wait).await
+        }
+    }
+}
+
+fn deadline(timeout: Option<Duration>) -> Option<Instant> {
+    timeout.map(|timeout| Instant::now() + timeout)
+}
+
+/// The operation of that name in the tenant that is meant.
+async fn of(session: &Session, tracking_id: TrackingId) -> Result<OperationRef, CliError> {
+    Ok(OperationRef { tenant: session.tenant().await?, tracking_id })
+}
+
+async fn waited(session: &Session, tracking_id: TrackingId, wait: Wait) -> Result<Exit, CliError> {
+    let operation = of(session, tracking_id).await?;
+    let mut progress = Progress::new(session.output.quiet);
+    let Followed { exit, operation } = follow(&session.client, &operation, wait, &mut progress).await?;
+    if !session.output.quiet || session.output.format != Format::Table {
+        session.output.one(&operation, || shown(&operation))?;
+    }
+    Ok(exit)
+}
+
+async fn list(session: &Session, limit: u32) -> Result<Exit, CliError> {
+    let path = match &session.settings.tenant {
+        Some(tenant) => format!("/v1/tenants/{tenant}/operations"),
+        None => "/v1/operations".to_owned(),
+    };
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let operations: Vec<Value> = session.client.list(&path, &[], "operations", limit).await?;
+    let columns = [
+        column("tracking id", |row| at(row, "/tracking_id")),
+        column("tenant", |row| at(row, "/tenant_id")),
+        column("trigger", |row| at(row, "/trigger")),
+        column("state", |row| at(row, "/state")),
+        number("labels", |row| at(row, "/summary/labels")),
+        number("rendered", |row| at(row, "/summary/rendered")),
+        number("unchanged", |row| at(row, "/summary/unchanged")),
+        number("exported", |row| at(row, "/summary/exported")),
+        number("failed", |row| at(row, "/summary/failed")),
+        column("accepted", |row| time_at(row, "/accepted_at")),
+        column("operator", |row| at(row, "/operator")),
+    ];
+    session.output.many(&operations, &columns, "there are no operations")?;
+    Ok(Exit::Success)
+}
