@@ -14,6 +14,7 @@ use super::{CqsServer, allowed, operation::operation_to_wire, refusal_detail};
 use crate::{
     StoreError,
     model::{Act, Action, ActionKind, AuditOutcome, AuditRow, ControlAsk, LimitChange, Limits, Receipt, StopWhen},
+    steps::brake::brake_action,
     store::{BrakeAsk, Controlled},
 };
 
@@ -41,18 +42,13 @@ impl CqsServer {
             Err(StoreError::Refused(refusal)) => {
                 let action = request.action.as_ref().map_or(NO_ACTION, |action| kind_of(action).as_str());
                 let row = AuditRow {
-                    id: 0,
-                    at: self.parts.clock.now(),
-                    service: caller.service(),
                     operator_subject: valid::<OperatorSubject>(&request.operator_subject),
                     tenant: request.tenant_id.parse::<TenantId>().ok(),
                     action: action.to_owned(),
                     tracking_id: valid::<TrackingId>(&request.tracking_id),
                     reason: valid::<Reason>(&request.reason),
                     request_digest,
-                    outcome: AuditOutcome::Refused,
-                    error_code: refusal.code.as_str().to_owned(),
-                    detail: refusal_detail(&refusal),
+                    ..self.refused_row(&caller, &refusal)
                 };
                 // In a unit of work of its own: the refused one left nothing behind.
                 self.store.append_audit(vec![row]).await?;
@@ -83,18 +79,60 @@ impl CqsServer {
     }
 
     pub(super) async fn set_brake(&self, request: Request<wire::SetBrakeRequest>) -> Result<wire::Brake, StoreError> {
-        let caller = allowed(&request, "SetBrake")?;
+        let caller = caller(&request)?;
         let request = request.into_inner();
+        let request_digest = crate::hex(&Sha256::digest(request.encode_to_vec()));
+        match self.brake(&caller, &request, &request_digest).await {
+            Err(StoreError::Refused(refusal)) => {
+                let row = AuditRow {
+                    operator_subject: valid::<OperatorSubject>(&request.operator_subject),
+                    action: brake_action(request.on).to_owned(),
+                    reason: valid::<Reason>(&request.reason),
+                    request_digest,
+                    ..self.refused_row(&caller, &refusal)
+                };
+                self.store.append_audit(vec![row]).await?;
+                Err(refusal.into())
+            }
+            done => done,
+        }
+    }
+
+    async fn brake(
+        &self,
+        caller: &Caller,
+        request: &wire::SetBrakeRequest,
+        digest: &str,
+    ) -> Result<wire::Brake, StoreError> {
+        caller.require_rpc("cqs.v1.ChangeQueueService/SetBrake")?;
         let ask = BrakeAsk {
             on: request.on,
             service: caller.service(),
             by: parse_field("operator_subject", &request.operator_subject)?,
             reason: parse_field("reason", &request.reason)?,
-            request_digest: crate::hex(&Sha256::digest(request.encode_to_vec())),
+            request_digest: digest.to_owned(),
         };
         let (on, woken) = self.store.set_brake(ask, self.parts.clock.now()).await?;
         self.parts.wakeups.wake(&woken);
         Ok(wire::Brake { on: on.as_ref().map(act_to_wire) })
+    }
+
+    /// The audit row of a refused call, without what it said.
+    fn refused_row(&self, caller: &Caller, refusal: &Refusal) -> AuditRow {
+        AuditRow {
+            id: 0,
+            at: self.parts.clock.now(),
+            service: caller.service(),
+            operator_subject: String::new(),
+            tenant: None,
+            action: String::new(),
+            tracking_id: String::new(),
+            reason: String::new(),
+            request_digest: String::new(),
+            outcome: AuditOutcome::Refused,
+            error_code: refusal.code.as_str().to_owned(),
+            detail: refusal_detail(refusal),
+        }
     }
 
     pub(super) async fn get_brake(&self, request: Request<wire::GetBrakeRequest>) -> Result<wire::Brake, StoreError> {

@@ -12,6 +12,11 @@ use crate::{
 
 use super::changes::Changes;
 
+/// The action's name in the audit log.
+pub(crate) const fn brake_action(on: bool) -> &'static str {
+    if on { "brake on" } else { "brake off" }
+}
+
 /// Puts the brake on or takes it off. On again replaces the reason; off again changes nothing.
 pub(crate) async fn set_brake<U: Unit>(
     unit: &mut U,
@@ -42,7 +47,7 @@ pub(crate) async fn set_brake<U: Unit>(
         operator_subject: ask.by.to_string(),
         // It concerns all of them.
         tenant: None,
-        action: if ask.on { "brake on" } else { "brake off" }.to_owned(),
+        action: brake_action(ask.on).to_owned(),
         tracking_id: String::new(),
         reason: ask.reason.to_string(),
         request_digest: ask.request_digest,

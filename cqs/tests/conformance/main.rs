@@ -16,6 +16,7 @@ mod control;
 mod lanes;
 mod leases;
 mod ledger;
+mod limits;
 mod outcomes;
 mod self_enqueue;
 mod server;

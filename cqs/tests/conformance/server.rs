@@ -286,3 +286,90 @@ async fn the_maintainer_folds_until_the_drain() {
     shutdown.soft.cancel();
     running.await.unwrap();
 }
+
+#[tokio::test]
+async fn a_hundred_identical_requests_open_one_operation() {
+    let mut world = World::new(Port::Grpc).await;
+    let mut calls = tokio::task::JoinSet::new();
+    for _ in 0..100 {
+        let mut client = world.gate().client(ServiceName::EccImageRender);
+        calls.spawn(async move { client.self_enqueue(inject_to_wire(&refresh("op-1"))).await });
+    }
+    let answers = calls.join_all().await.into_iter().map(|answer| answer.unwrap().into_inner());
+    let first: Vec<_> = answers.filter(|answer| !answer.replayed).collect();
+    assert_eq!((first.len(), first[0].items_enqueued), (1, 1));
+    assert_eq!(world.dequeue(ECC, 10).await.unwrap().rows.len(), 1);
+    assert!(world.dequeue(ECC, 10).await.is_none());
+    assert_eq!(world.store.operations(vec!["T".parse().unwrap()], (i64::MAX, 10), START).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn control_is_the_gateways() {
+    let world = World::new(Port::Grpc).await;
+    world.inject(refresh("op-1")).await.unwrap();
+    let good = wire::ControlOperationRequest {
+        tenant_id: "T".to_owned(),
+        tracking_id: "op-1".to_owned(),
+        operator_subject: "ann@example".to_owned(),
+        reason: "because".to_owned(),
+        action: Some(wire::control_operation_request::Action::Pause(wire::Pause::default())),
+    };
+    let renderer = world.gate().client(ServiceName::EccImageRender).control_operation(good.clone()).await;
+    assert_eq!(refusal_from_status(&renderer.unwrap_err()).code, ErrorCode::PermissionDenied, "no grant by default");
+    let changes: [(Change<wire::ControlOperationRequest>, &str); 5] = [
+        (|request| request.tenant_id.clear(), "tenant_id"),
+        (|request| request.tracking_id.clear(), "tracking_id"),
+        (|request| request.operator_subject.clear(), "operator_subject"),
+        (|request| request.reason.clear(), "reason"),
+        (|request| request.action = None, "action"),
+    ];
+    let mut client = world.gate().client(ServiceName::OperatorGateway);
+    for (change, field) in changes {
+        let mut request = good.clone();
+        change(&mut request);
+        let refusal = refusal_from_status(&client.control_operation(request).await.unwrap_err());
+        assert_eq!((refusal.code, refusal.field.as_str()), (ErrorCode::InvalidArgument, field));
+    }
+    let refused = world.audit(None).await.into_iter().filter(|row| row.outcome == AuditOutcome::Refused).count();
+    assert_eq!(refused, 5, "all but the one that names no tenant");
+    assert_eq!(world.seen("op-1").await.state(), wire::OperationState::Running);
+    let request = wire::SetBrakeRequest { on: true, ..Default::default() };
+    let refusal = refusal_from_status(&client.set_brake(request).await.unwrap_err());
+    assert_eq!((refusal.code, refusal.field.as_str()), (ErrorCode::InvalidArgument, "operator_subject"));
+}
+
+#[tokio::test]
+async fn a_waiting_dequeue_is_woken_by_a_resume() {
+    let mut world = World::new(Port::Grpc).await;
+    world.inject(refresh("op-1")).await.unwrap();
+    let pause = wire::control_operation_request::Action::Pause(wire::Pause::default());
+    world.control("op-1", pause).await.unwrap();
+    assert!(world.dequeue(ECC, 10).await.is_none());
+    let mut client = world.gate().client(ServiceName::EccImageRender);
+    let waiting = tokio::spawn(async move { client.dequeue(dequeue(30_000)).await });
+    tokio::task::yield_now().await;
+    world.control("op-1", wire::control_operation_request::Action::Resume(wire::Resume {})).await.unwrap();
+    let answer = tokio::time::timeout(Duration::from_secs(10), waiting).await.unwrap().unwrap().unwrap().into_inner();
+    assert_eq!(answer.notifications.len(), 1);
+}
+
+#[tokio::test]
+async fn the_maintainer_clears_what_was_cancelled() {
+    let mut world = World::new(Port::Sqlite).await;
+    world.inject(refresh("op-1")).await.unwrap();
+    let parents = world.dequeue(ECC, 1).await.unwrap();
+    world.split(into(&parents, links(0..600))).await.unwrap();
+    let cancel = wire::control_operation_request::Action::Cancel(wire::Cancel {});
+    world.control("op-1", cancel).await.unwrap();
+    let shutdown = Shutdown::default();
+    let store = std::sync::Arc::clone(&world.store);
+    let clock = std::sync::Arc::<domain::ManualClock>::clone(&world.clock);
+    let running = tokio::spawn(Maintainer::new(store, clock, world.wakeups.clone()).run(shutdown.clone()));
+    let left = async || world.store.backlogs().await.unwrap().iter().map(|queue| queue.waiting).sum::<i64>();
+    assert!(left().await > 0);
+    while left().await > 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    shutdown.soft.cancel();
+    running.await.unwrap();
+}

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use domain::{Outcome, Refusal, Timestamp};
+use domain::{Outcome, Refusal, ServiceName, Timestamp};
 use proptest::prelude::*;
 
 use crate::world::*;
-use cqs::store::SplitAsk;
+use cqs::{
+    model::{Action, Control, ControlAsk, LimitChange, Limits, OperationReport, State, StopWhen},
+    store::{ApprovalAsk, BrakeAsk, SplitAsk},
+};
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -17,7 +20,10 @@ enum Step {
     Split { lease: usize, labels: std::ops::Range<usize>, unfinished: bool },
     Extend { lease: usize },
     Pass { ms: i64 },
+    Control { operation: usize, who: usize, action: usize },
+    Brake { on: bool },
     Maintain,
+    Clear,
     Restart,
 }
 
@@ -40,10 +46,20 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         }),
         1 => lease().prop_map(|lease| Step::Extend { lease }),
         2 => prop_oneof![Just(1_i64), Just(SECOND), Just(LEASE_MS), Just(5 * MINUTE)].prop_map(|ms| Step::Pass { ms }),
+        3 => (0..3_usize, 0..2_usize, 0..9_usize)
+            .prop_map(|(operation, who, action)| Step::Control { operation, who, action }),
+        1 => prop::bool::weighted(0.3).prop_map(|on| Step::Brake { on }),
         1 => Just(Step::Maintain),
+        1 => Just(Step::Clear),
         1 => Just(Step::Restart),
     ];
-    prop::collection::vec(step, 20..120)
+    // A platform with three operations under way; more histories meet their controls then.
+    let start =
+        (0..3).map(|operation| Step::Inject { operation, ahead_ms: 0 }).chain((0..2).flat_map(|_| {
+            [Step::Dequeue { queue: 0, max: 1 }, Step::Split { lease: 0, labels: 0..4, unfinished: false }]
+        }));
+    let start: Vec<Step> = start.collect();
+    prop::collection::vec(step, 20..120).prop_map(move |steps| start.iter().cloned().chain(steps).collect())
 }
 
 /// What a run remembers to choose its next step from; equal on both twins as long as their answers are.
@@ -51,6 +67,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 struct Memory {
     leases: Vec<Leased>,
     lanes: BTreeMap<usize, i64>,
+    /// When labels of a throttled operation were leased in a queue last, and under which controls.
+    throttled: BTreeMap<(String, String), Timestamp>,
+    limits: BTreeMap<String, Control>,
 }
 
 fn urn(queue: usize, label: usize) -> String {
@@ -84,11 +103,18 @@ async fn run(world: &mut World, memory: &mut Memory, step: Step) -> String {
         Step::Inject { operation, ahead_ms } => {
             let mut ask = refresh(&format!("op-{operation}"));
             ask.sla = Some(START.plus_ms(ahead_ms));
+            // One has a failure budget, one is limited, one needs an approval.
+            match operation {
+                0 => ask.terms.stop_when = Some(StopWhen { failure_ratio_percent: 0, min_sample: 1 }),
+                1 => ask.terms.limits = Limits { throttle_per_s: Some(2), max_in_flight: Some(2) },
+                _ => ask.approval = Some(ApprovalAsk { label_count: 7, expires_at: START.plus_ms(5 * MINUTE) }),
+            }
             text(world.inject(ask).await.map(|answer| format!("{answer:?}")))
         }
         Step::Dequeue { queue, max } => {
             let found = world.dequeue(QUEUES[queue], max).await;
             if let Some(leased) = &found {
+                allowed_by_its_controls(world, memory, leased).await;
                 let lane = world.lease_check(&leased.lease).await.unwrap();
                 if let Some(tracking_id) = lane.tracking_id.as_ref().and_then(|id| id.as_str().strip_prefix("op-")) {
                     memory.lanes.insert(tracking_id.parse().unwrap(), lane.lane);
@@ -118,7 +144,10 @@ async fn run(world: &mut World, memory: &mut Memory, step: Step) -> String {
             world.clock.advance_ms(ms);
             String::new()
         }
+        Step::Control { operation, who, action } => control(world, (operation, who, action)).await,
+        Step::Brake { on } => brake(world, on).await,
         Step::Maintain => format!("{:?}", world.store.maintain(world.now()).await.unwrap()),
+        Step::Clear => format!("{:?}", world.store.clear(world.now()).await.unwrap()),
         Step::Restart => {
             world.restart().await;
             String::new()
@@ -126,20 +155,94 @@ async fn run(world: &mut World, memory: &mut Memory, step: Step) -> String {
     }
 }
 
+async fn control(world: &World, (operation, who, action): (usize, usize, usize)) -> String {
+    let ask = ControlAsk {
+        service: ServiceName::OperatorGateway,
+        tenant: "T".parse().unwrap(),
+        tracking_id: format!("op-{operation}").parse().unwrap(),
+        by: ["ann@example", "bob@example"][who].parse().unwrap(),
+        reason: "because".parse().unwrap(),
+        action: action_of(action, world.now()),
+        request_digest: String::new(),
+    };
+    match world.store.control(ask, world.now()).await {
+        Ok(done) => format!("{done:?}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+async fn brake(world: &World, on: bool) -> String {
+    let ask = BrakeAsk {
+        on,
+        service: ServiceName::OperatorGateway,
+        by: "ann@example".parse().unwrap(),
+        reason: "because".parse().unwrap(),
+        request_digest: String::new(),
+    };
+    format!("{:?}", world.store.set_brake(ask, world.now()).await.unwrap())
+}
+
+fn action_of(action: usize, now: Timestamp) -> Action {
+    let until = Some(now.plus_ms(2 * MINUTE));
+    let limits = |throttle_per_s, max_in_flight, until| Action::SetLimits { throttle_per_s, max_in_flight, until };
+    match action {
+        0 => Action::Pause { until: None },
+        1 => Action::Pause { until },
+        2 | 3 => Action::Resume,
+        4 => Action::Cancel,
+        5 => limits(LimitChange::To(8), LimitChange::Keep, until),
+        6 => limits(LimitChange::Lift, LimitChange::To(1), None),
+        7 => Action::Approve,
+        _ => Action::Decline,
+    }
+}
+
+/// What is leased belongs to no operation that is stopped for any reason, and is within its limits.
+async fn allowed_by_its_controls(world: &World, memory: &mut Memory, leased: &Leased) {
+    let Some(tracking_id) = leased.rows[0].tracking_id.as_ref().filter(|id| id.as_str().starts_with("op-")) else {
+        return;
+    };
+    let report = world.store.operation("T".parse().unwrap(), tracking_id.clone(), world.now()).await.unwrap().unwrap();
+    assert!(matches!(report.state, State::Running), "{tracking_id} is {:?}", report.state);
+    assert_eq!(world.store.brake().await.unwrap(), None, "the brake is on");
+    let labels = leased.rows.iter().filter(|row| !row.item.target.is_parent()).count();
+    let counts = report.queues.iter().find(|counts| counts.queue == leased.lease.queue).unwrap();
+    let limits = report.control.limits;
+    if labels > 0
+        && let Some(most) = limits.max_in_flight
+    {
+        assert!(counts.labels.leased <= most, "{counts:?} in flight, {most} allowed");
+    }
+    if labels > 0
+        && let Some(rate) = limits.throttle_per_s
+    {
+        assert!(i64::try_from(labels).unwrap() <= (rate / 4).max(1), "more than a portion");
+        let before = memory.throttled.insert((tracking_id.to_string(), leased.lease.queue.to_string()), world.now());
+        // A changed limit opens at once, so only equal ones are compared.
+        if let Some(before) = before.filter(|_| memory.limits.get(tracking_id.as_str()) == Some(&report.control)) {
+            assert!(world.now().ms_since(before) * rate >= 1_000, "two portions too soon after each other");
+        }
+        memory.limits.insert(tracking_id.to_string(), report.control);
+    }
+}
+
 /// Every operation's progress; its ledger must balance, and it is finished exactly when nothing of it is open.
-async fn ledgers(world: &World) -> Vec<Option<Progress>> {
+async fn ledgers(world: &World) -> Vec<Option<OperationReport>> {
     let mut all = Vec::new();
     for operation in 0..3 {
-        let progress = world.progress(&format!("op-{operation}")).await;
-        if let Some(progress) = &progress {
-            progress.assert_balanced();
-            let open: i64 = progress.queues.iter().map(|counts| counts.labels.open() + counts.parents.open()).sum();
-            assert!(progress.queues.iter().all(|counts| {
-                [counts.labels, counts.parents].iter().all(|counts| counts.waiting >= 0 && counts.leased >= 0)
-            }));
-            assert_eq!(progress.finished_at.is_some(), open == 0, "{progress:?}");
+        let id = format!("op-{operation}").parse().unwrap();
+        let report = world.store.operation("T".parse().unwrap(), id, world.now()).await.unwrap();
+        if let Some(report) = &report {
+            let counts = report.queues.iter().flat_map(|counts| [counts.labels, counts.parents]);
+            let open: i64 = counts.clone().map(|counts| counts.open()).sum();
+            assert!(counts.clone().all(|counts| counts.balanced()), "{report:?}");
+            assert!(counts.clone().all(|counts| counts.waiting >= 0 && counts.leased >= 0), "{report:?}");
+            assert_eq!(report.operation.finished_at.is_some(), open == 0, "{report:?}");
+            if report.control.cancelled.is_some() {
+                assert!(counts.clone().all(|counts| counts.waiting == 0), "{report:?}");
+            }
         }
-        all.push(progress);
+        all.push(report);
     }
     all
 }
