@@ -19,6 +19,7 @@ mod triggers;
 mod worker;
 
 pub use runtime::PipelineSettings;
+pub use services::hardware_exporter::drivers::webhook::{CallbackSettings, WebhookSecret, WebhookSettings};
 pub use services::rendering::engine::RenderEngine;
 pub use triggers::{add_trigger_routes, trigger_routes};
 pub use worker::{ExporterSettings, Worker, WorkerError, WorkerHandle, WorkerParts};

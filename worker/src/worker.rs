@@ -2,14 +2,14 @@
 
 use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc};
 
-use daemon::{identity::ServiceCredentials, shutdown::Shutdown};
+use daemon::{identity::ServiceCredentials, outbound::AllowList, shutdown::Shutdown};
 use domain::{Clock, IdSource, ServiceName};
 use proto::Transport;
 
 use crate::{
     PipelineSettings, RenderEngine,
     runtime::{Platform, Runtime, RuntimeParts, Service},
-    services,
+    services::{self, hardware_exporter::drivers::webhook::WebhookSettings},
 };
 
 /// How the exporter's drivers are set up.
@@ -25,6 +25,15 @@ pub struct ExporterSettings {
     /// after at once instead of at their next look. Off unless said.
     #[serde(default)]
     pub announce_after_reset: bool,
+    /// What drivers may reach over the network: networks, addresses, host names. Nothing unless said.
+    #[serde(default)]
+    pub reach: AllowList,
+    /// Rest between two uploads to one access point of the `openepaperlink` driver, in milliseconds; 1,000 unless said.
+    #[serde(default)]
+    pub access_point_pause_ms: Option<u32>,
+    /// The `webhook` driver; without it there is none.
+    #[serde(default)]
+    pub webhook: Option<WebhookSettings>,
 }
 
 /// What a worker is made of.
@@ -104,7 +113,8 @@ impl Worker {
                 return Err(WorkerError::Twice(*name));
             }
             run.push(
-                services::service(*name, &parts.exporter, parts.engine).ok_or(WorkerError::UnknownService(*name))?,
+                services::service(*name, &parts.exporter, parts.engine, &parts.clock)
+                    .ok_or(WorkerError::UnknownService(*name))?,
             );
         }
         start_services(parts, run).await

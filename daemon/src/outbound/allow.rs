@@ -10,7 +10,8 @@ const ENTRIES_MAX: usize = 4_096;
 /// An entry is a network (`10.20.0.0/16`, `fd12::/16`), one address, or a host name (`labels.example.com`, or
 /// `*.example.com` for the names below it). A host name permits public addresses only: where the name leads into a
 /// private network, that network must be listed too, so that a name alone opens no inner door.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(try_from = "Vec<String>")]
 pub struct AllowList {
     networks: Vec<Network>,
     hosts: Vec<Host>,
@@ -42,6 +43,14 @@ struct Network {
 struct Host {
     name: String,
     below: bool,
+}
+
+impl TryFrom<Vec<String>> for AllowList {
+    type Error = AllowListError;
+
+    fn try_from(entries: Vec<String>) -> Result<Self, AllowListError> {
+        Self::parse(entries)
+    }
 }
 
 impl AllowList {

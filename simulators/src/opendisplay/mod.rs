@@ -132,6 +132,11 @@ impl Tag {
         self.shared.state().partials
     }
 
+    /// How many of the faults are still to come.
+    pub fn faults(&self) -> usize {
+        self.shared.state().faults.len()
+    }
+
     /// Makes something go wrong.
     pub fn control(&self, control: Control) {
         let mut state = self.shared.state();

@@ -1,8 +1,13 @@
 //! The bytes a tag gets, and what its panel makes of them.
 
+use std::io::Read as _;
+
 use picture::{Encoding, Panel, Picture};
 
 use super::sprite::Sprite;
+
+/// Bytes of the header inside a compressed stream, and its first byte.
+const ZIP_HEADER_BYTES: u8 = 6;
 
 /// Turns the sprite and lays it out. `turns` are the record's quarter turns, on top of the panel's own.
 pub(super) fn encode(sprite: &Sprite, panel: &Panel, turns: u8) -> Vec<u8> {
@@ -21,8 +26,42 @@ pub(super) fn encode(sprite: &Sprite, panel: &Panel, turns: u8) -> Vec<u8> {
     }
 }
 
+/// The compressed form: the length, then a stream of a header (its size, sides, bits) and the planes.
+pub(super) fn zip(plain: &[u8], panel: &Panel) -> Vec<u8> {
+    let (width, height) = panel.buffer_size();
+    let side = |pixels: u32| u16::try_from(pixels).unwrap_or(u16::MAX).to_le_bytes();
+    let ([w0, w1], [h0, h1]) = (side(width), side(height));
+    let mut content = vec![ZIP_HEADER_BYTES, w0, w1, h0, h1, 2];
+    content.extend_from_slice(plain);
+    let mut bytes = u32::try_from(content.len()).unwrap_or(u32::MAX).to_le_bytes().to_vec();
+    let mut encoder = flate2::read::ZlibEncoder::new(content.as_slice(), flate2::Compression::default());
+    // Reading from memory does not fail; a short stream would show as a garbled panel.
+    let _length = encoder.read_to_end(&mut bytes);
+    bytes
+}
+
+/// What a compressed form holds; `None` where it is none.
+fn unzip(bytes: &[u8], most: usize) -> Option<Vec<u8>> {
+    let (length, stream) = bytes.split_first_chunk::<4>()?;
+    let length = u32::from_le_bytes(*length) as usize;
+    let mut content = Vec::new();
+    flate2::read::ZlibDecoder::new(stream).take(most as u64).read_to_end(&mut content).ok()?;
+    let (header, plain) = content.split_at_checked(usize::from(ZIP_HEADER_BYTES))?;
+    (content.len() == length && header.first() == Some(&ZIP_HEADER_BYTES)).then(|| plain.to_vec())
+}
+
 /// What the panel shows of the bytes; `None` where they are not of its size.
 pub(super) fn decode(bytes: &[u8], panel: &Panel) -> Option<Picture> {
+    let (width, height) = panel.buffer_size();
+    if panel.compressed.is_some()
+        && let Some(plain) = unzip(bytes, (width * height) as usize)
+    {
+        return decode_plain(&plain, panel);
+    }
+    decode_plain(bytes, panel)
+}
+
+fn decode_plain(bytes: &[u8], panel: &Panel) -> Option<Picture> {
     let (width, height) = panel.buffer_size();
     let count = (width * height) as usize;
     let plane = count.div_ceil(8);

@@ -90,12 +90,17 @@ impl Station {
         let Some(jpeg) = self.files.get(&source.path) else {
             return self.complain(format!("Not found: {}", source.path));
         };
-        let Some(picture) = sprite(jpeg, panel.inks, Dither::of(&source.dither), has_psram) else {
+        let Some(sprite) = sprite(jpeg, panel.inks, Dither::of(&source.dither), has_psram) else {
             self.complain("invalid jpg".to_owned());
             return self.complain(format!("Error accessing {}", source.path));
         };
         self.files.remove(&source.path);
-        let bytes = buffer::encode(&picture, panel, record.rotate);
+        let compresses = has_psram
+            && panel
+                .compressed
+                .is_some_and(|(kind, from)| kind == picture::Compression::Zlib && self.settings.tag_version >= from);
+        let plain = buffer::encode(&sprite, panel, record.rotate);
+        let bytes = if compresses { buffer::zip(&plain, panel) } else { plain };
         let hash = md5(&bytes);
         if hash.iter().take(8).eq(record.hash.iter().take(8)) {
             self.traffic.same += 1;

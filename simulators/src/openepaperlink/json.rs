@@ -11,7 +11,7 @@ use super::{
 /// A page ends when it has passed this many bytes.
 const PAGE_BYTES: usize = 5_000;
 
-fn record(tag: &Tag, record: &Record) -> Value {
+fn record(tag: &Tag, record: &Record, version: u8) -> Value {
     let source = record.source.as_ref().map_or_else(String::new, |source| {
         json!({
             "filename": source.path, "timetolive": source.ttl_minutes.to_string(), "dither": source.dither,
@@ -26,14 +26,15 @@ fn record(tag: &Tag, record: &Record) -> Value {
         "temperature": 20, "batteryMv": 2_900, "hwType": tag.panel.number, "wakeupReason": record.wakeup,
         "capabilities": 0, "modecfgjson": source, "isexternal": false, "apip": "0.0.0.0", "rotate": record.rotate,
         "lut": record.lut, "invert": record.invert, "updatecount": record.updates, "updatelast": record.updated_s,
-        "ch": 11, "ver": 39,
+        "ch": 11, "ver": version,
     })
 }
 
 impl Station {
     /// One tag's record in a list of its own; an empty list for an unknown tag.
     pub(super) fn record_json(&self, mac: Mac) -> Value {
-        let found: Vec<Value> = self.record(mac).map(|(tag, kept)| record(tag, kept)).into_iter().collect();
+        let found: Vec<Value> =
+            self.record(mac).map(|(tag, kept)| record(tag, kept, self.settings.tag_version)).into_iter().collect();
         json!({ "tags": found })
     }
 
@@ -44,7 +45,7 @@ impl Station {
         let mut bytes = 0;
         let known = || self.tags.values().filter_map(|tag| tag.record.as_ref().map(|kept| (tag, kept)));
         for (tag, kept) in known().skip(from) {
-            let value = record(tag, kept);
+            let value = record(tag, kept, self.settings.tag_version);
             bytes += value.to_string().len();
             page.push(value);
             if bytes > PAGE_BYTES {
@@ -57,7 +58,8 @@ impl Station {
 
     /// All records, whatever their number.
     pub(super) fn backup_json(&self) -> Value {
-        let all = self.tags.values().filter_map(|tag| tag.record.as_ref().map(|kept| record(tag, kept)));
+        let version = self.settings.tag_version;
+        let all = self.tags.values().filter_map(|tag| tag.record.as_ref().map(|kept| record(tag, kept, version)));
         Value::Array(all.collect())
     }
 

@@ -124,6 +124,11 @@ impl AccessPoint {
         }
     }
 
+    /// How many listen on its WebSocket.
+    pub fn listeners(&self) -> usize {
+        self.shared.station().listeners
+    }
+
     /// Makes something happen to it, now.
     pub fn control(&self, control: Control) {
         match control {

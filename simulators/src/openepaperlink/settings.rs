@@ -27,6 +27,8 @@ pub struct AccessPointSettings {
     pub sleeps: Option<(u32, u32)>,
     /// Whether tags check in fast while someone listens on its WebSocket, as they do unless told not to.
     pub wakes_tags_for_listeners: bool,
+    /// Firmware version of its tags; from a panel's own on, pictures are compressed if the access point has PSRAM.
+    pub tag_version: u8,
     /// Without it, the access point has little memory and its colours pass through 8 bits.
     pub has_psram: bool,
 }
@@ -43,6 +45,7 @@ impl AccessPointSettings {
             reboots_nightly: false,
             sleeps: None,
             wakes_tags_for_listeners: true,
+            tag_version: 0x20,
             has_psram: true,
         }
     }

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use domain::ServiceName;
+use domain::{Clock, ServiceName};
 
 use crate::{ExporterSettings, RenderEngine, runtime::Service};
 
@@ -22,12 +22,13 @@ pub(crate) fn service(
     name: ServiceName,
     exporter: &ExporterSettings,
     engine: RenderEngine,
+    clock: &Arc<dyn Clock>,
 ) -> Option<Arc<dyn Service>> {
     match name {
         ServiceName::EccImageRender => Some(Arc::new(ecc_image_render::EccImageRender::new(engine.ecc))),
         ServiceName::StudioRenderer => Some(Arc::new(studio_renderer::StudioRenderer::new(engine.studio))),
         ServiceName::EslImageMerger => Some(Arc::new(esl_image_merger::EslImageMerger)),
-        ServiceName::HardwareExporter => Some(Arc::new(hardware_exporter::HardwareExporter::new(exporter))),
+        ServiceName::HardwareExporter => Some(Arc::new(hardware_exporter::HardwareExporter::new(exporter, clock))),
         ServiceName::OperatorGateway | ServiceName::RecordImport => None,
     }
 }

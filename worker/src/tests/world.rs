@@ -130,7 +130,7 @@ impl World {
 
     /// A service as the program runs it.
     pub(super) fn service(&self, name: ServiceName) -> Arc<dyn Service> {
-        crate::services::service(name, &self.exporter(), self.engine).unwrap()
+        crate::services::service(name, &self.exporter(), self.engine, &self.parts().clock).unwrap()
     }
 
     /// A worker with these services.

@@ -39,7 +39,9 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use domain::{AliasName, Collection, DtoType, Notification, Outcome, ParentShape, ServiceName, SplitItem, Target, Urn};
+use domain::{
+    AliasName, Clock, Collection, DtoType, Notification, Outcome, ParentShape, ServiceName, SplitItem, Target, Urn,
+};
 use futures::{FutureExt as _, future::BoxFuture};
 use proto::records::v1::StoreEslStatus;
 use tokio::time::Instant;
@@ -82,9 +84,9 @@ pub(crate) struct HardwareExporter {
 }
 
 impl HardwareExporter {
-    pub(crate) fn new(settings: &ExporterSettings) -> Self {
+    pub(crate) fn new(settings: &ExporterSettings, clock: &Arc<dyn Clock>) -> Self {
         let after_reset = if settings.announce_after_reset { AfterReset::Announce } else { AfterReset::Wait };
-        Self { after_reset, ..Self::with_drivers(drivers::all(settings)) }
+        Self { after_reset, ..Self::with_drivers(drivers::all(settings, clock)) }
     }
 
     /// With these drivers.

@@ -20,19 +20,36 @@
 //! Deliberately not here: retries, waits between looks, circuit breakers, status records (`plan`, `lanes`, `send`).
 
 pub(crate) mod folder;
+mod opendisplay;
+mod openepaperlink;
+pub(crate) mod webhook;
 
 use std::{sync::Arc, time::Duration};
 
-use domain::{Timestamp, Urn};
+use daemon::outbound::Outbound;
+use domain::{Clock, Timestamp, Urn};
 use futures::{FutureExt as _, future::BoxFuture};
 use picture::{Digest, Picture};
 use proto::records::v1::{DeliveryState, Evidence};
 
 use crate::{ExporterSettings, runtime::LabelRef};
 
+/// Rest between two uploads to one access point: it has one processor, 32 KiB for an upload, and a radio to serve.
+const ACCESS_POINT_PAUSE: Duration = Duration::from_secs(1);
+
 /// Every driver of this build, set up.
-pub(crate) fn all(settings: &ExporterSettings) -> Vec<Arc<dyn Driver>> {
-    vec![Arc::new(folder::FolderDriver::new(settings))]
+pub(crate) fn all(settings: &ExporterSettings, clock: &Arc<dyn Clock>) -> Vec<Arc<dyn Driver>> {
+    let outbound = Outbound::new(settings.reach.clone());
+    let pause = settings.access_point_pause_ms.map_or(ACCESS_POINT_PAUSE, |ms| Duration::from_millis(ms.into()));
+    let mut drivers: Vec<Arc<dyn Driver>> = vec![
+        Arc::new(folder::FolderDriver::new(settings)),
+        Arc::new(openepaperlink::OpenEpaperLinkDriver::new(outbound.clone(), pause)),
+        Arc::new(opendisplay::OpenDisplayDriver::new(outbound.clone())),
+    ];
+    if let Some(webhook) = &settings.webhook {
+        drivers.push(Arc::new(webhook::WebhookDriver::new(outbound, webhook, Arc::clone(clock))));
+    }
+    drivers
 }
 
 /// One way to reach labels.
@@ -106,7 +123,6 @@ pub(crate) struct Place {
 #[derive(Debug)]
 pub(crate) struct Shipment {
     /// The access point.
-    #[expect(dead_code, reason = "radio drivers use it; the folder driver does not")]
     pub(crate) place: Place,
     /// Generation of the lease: only grows from holder to holder of a store.
     pub(crate) generation: i64,
@@ -119,14 +135,12 @@ pub(crate) struct Shipment {
 pub(crate) struct Delivery {
     pub(crate) label: LabelRef,
     /// As the label's record names it.
-    #[expect(dead_code, reason = "radio drivers use it; the folder driver does not")]
     pub(crate) hardware_address: String,
     pub(crate) digest: Digest,
     /// As the panel shows it.
     pub(crate) picture: Picture,
     /// A picture that was sent before and may still be on its way: the access point must drop it, so that it neither
     /// costs a redraw nor arrives after this one.
-    #[expect(dead_code, reason = "radio drivers use it; the folder driver does not")]
     pub(crate) replaces: Option<Pending>,
 }
 
@@ -134,7 +148,6 @@ pub(crate) struct Delivery {
 #[derive(Debug)]
 pub(crate) struct Survey {
     /// The access point.
-    #[expect(dead_code, reason = "radio drivers use it; the folder driver does not")]
     pub(crate) place: Place,
     /// What may be on its way there.
     pub(crate) pending: Vec<Pending>,
@@ -166,7 +179,6 @@ pub(crate) enum Delivered {
         proof: String,
     },
     /// On its way, in this state: accepted, queued, transferring, delivered or displayed.
-    #[expect(dead_code, reason = "radio drivers use it; the folder driver does not")]
     Underway {
         /// The state seen.
         state: DeliveryState,
@@ -212,7 +224,6 @@ pub(crate) enum Probe {
         uptime: Option<Duration>,
     },
     /// It does not answer.
-    #[expect(dead_code, reason = "radio drivers use it; the folder driver does not")]
     Away {
         /// Why.
         cause: String,
