@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 use domain::{ErrorCode, Refusal};
 use futures::future::{BoxFuture, FutureExt as _};
 use http::header::AUTHORIZATION;
-use proto::status_from_refusal;
+use proto::{ERROR_CODE_KEY, status_from_refusal};
 use tonic::body::Body;
 use tower::{Layer, Service};
 
@@ -68,7 +68,8 @@ where
             Ok(caller) => {
                 request.headers_mut().remove(AUTHORIZATION);
                 request.extensions_mut().insert(caller);
-                self.inner.call(request).boxed()
+                let answer = self.inner.call(request);
+                async move { Ok(unread(answer.await?)) }.boxed()
             }
             Err(error) => {
                 tracing::warn!(%error, path = request.uri().path(), "service token refused");
@@ -77,6 +78,19 @@ where
             }
         }
     }
+}
+
+/// A request that could not be decoded: tonic calls that INTERNAL. Ours always name a code of ours, so an INTERNAL without
+/// one was given before any handler saw the request, and is the caller's mistake.
+fn unread(answer: http::Response<Body>) -> http::Response<Body> {
+    let headers = answer.headers();
+    let internal = headers.get("grpc-status").is_some_and(|status| status.as_bytes() == b"13");
+    if !internal || headers.contains_key(ERROR_CODE_KEY) {
+        return answer;
+    }
+    tracing::warn!(message = ?headers.get("grpc-message"), "a request could not be decoded");
+    let refusal = Refusal::new(ErrorCode::InvalidArgument, "the request is no message of this call's type");
+    status_from_refusal(&refusal).into_http()
 }
 
 fn single_bearer(headers: &http::HeaderMap) -> Result<&str, TokenError> {

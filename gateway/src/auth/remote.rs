@@ -90,12 +90,11 @@ struct Discovery {
 impl RemoteKeys {
     pub(super) fn new(settings: RemoteSettings) -> Result<Self, String> {
         let RemoteSettings { issuer, jwks_uri, algorithms, tls } = settings;
-        let place = match jwks_uri {
-            Some(uri) => Place::Configured(DocumentUri::parse(&uri)?),
-            None => {
-                let uri = format!("{}{DISCOVERY_PATH}", issuer.trim_end_matches('/'));
-                Place::Discovered(DocumentUri::parse(&uri)?)
-            }
+        let place = if let Some(uri) = jwks_uri {
+            Place::Configured(DocumentUri::parse(&uri)?)
+        } else {
+            let uri = format!("{}{DISCOVERY_PATH}", issuer.trim_end_matches('/'));
+            Place::Discovered(DocumentUri::parse(&uri)?)
         };
         if algorithms.is_empty() {
             return Err("algorithms must not be empty".to_owned());

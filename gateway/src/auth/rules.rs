@@ -16,7 +16,8 @@ pub enum TokenType {
     Plain,
 }
 
-/// Claims that stand in ID tokens and logout tokens only (OpenID Connect Core 2 and 3.3.2.11, Back-Channel Logout 2.4).
+/// Claims that stand in ID tokens and logout tokens only (Core 2 and 3.3.2.11, Back-Channel Logout 2.4 of the
+/// `OpenID` Connect standards).
 const NOT_OF_ACCESS_TOKENS: [&str; 4] = ["nonce", "at_hash", "c_hash", "events"];
 
 impl TokenType {

@@ -1,4 +1,4 @@
-//! An OpenID provider of the tests' own: it publishes what a test wants, and counts who asks.
+//! An identity provider of the tests' own: it publishes what a test wants, and counts who asks.
 
 use std::{
     net::SocketAddr,

@@ -23,6 +23,7 @@ mod kill_two_stage;
 mod model_refresh;
 mod plans;
 mod preview;
+mod rpc_policy;
 mod swagger;
 mod touch;
 mod trace;
