@@ -59,8 +59,10 @@ const POLICY: &[(&str, &[ServiceName])] = &[
     ("dtoflow.v1.DtoFlowService/TouchDto", &[OperatorGateway, HardwareExporter]),
     ("ecc_image_render.v1.EccImageRenderTriggers/TriggerModelRefresh", GATEWAY),
     ("ecc_image_render.v1.EccImageRenderTriggers/TriggerEccStoreRerender", GATEWAY),
+    ("ecc_image_render.v1.EccImageRenderTriggers/PreviewModelRefresh", GATEWAY),
     ("studio_renderer.v1.StudioRendererTriggers/TriggerDesignRefresh", GATEWAY),
     ("studio_renderer.v1.StudioRendererTriggers/TriggerStudioStoreRerender", GATEWAY),
+    ("studio_renderer.v1.StudioRendererTriggers/PreviewDesignRefresh", GATEWAY),
 ];
 
 /// Every RPC of every contract, as `package.Service/Method`.
