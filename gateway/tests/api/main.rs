@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "the tests' own helpers: a failure is the test's")]
 
 mod bad_input;
+mod corpus;
 mod edge;
 mod fakes;
 mod floods;

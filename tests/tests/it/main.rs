@@ -15,6 +15,7 @@ mod cli;
 mod cli_wait;
 mod concurrent;
 mod contracts;
+mod corpus;
 mod docs;
 mod first_hour;
 mod gates;
