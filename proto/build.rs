@@ -11,6 +11,7 @@ const FILES: [&str; 6] = [
     "triggers/v1/triggers.proto",
     "ecc_image_render/v1/ecc_image_render.proto",
     "studio_renderer/v1/studio_renderer.proto",
+    "hardware_exporter/v1/hardware_exporter.proto",
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {

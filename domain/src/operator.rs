@@ -53,6 +53,12 @@ closed_text_enum!(
         TriggerEccStoreRerender = "trigger:ecc-store-rerender",
         /// Call the trigger that renders a store's Studio labels again.
         TriggerStudioStoreRerender = "trigger:studio-store-rerender",
+        /// Call the trigger that sends a store's pictures again.
+        TriggerStoreReexport = "trigger:store-reexport",
+        /// Call the trigger that sends an access point's pictures again.
+        TriggerAccessPointReexport = "trigger:access-point-reexport",
+        /// Call the trigger that sends a label's picture again.
+        TriggerLabelReexport = "trigger:label-reexport",
         /// Touch records.
         TriggerTouch = "trigger:touch",
         /// Follow operations.

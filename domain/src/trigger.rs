@@ -14,6 +14,12 @@ closed_text_enum!(
         EccStoreRerender = "ecc-store-rerender",
         /// Render every label of a store that is linked to a Studio design again.
         StudioStoreRerender = "studio-store-rerender",
+        /// Send the picture of every label of a store again.
+        StoreReexport = "store-reexport",
+        /// Send the picture of every label of an access point again.
+        AccessPointReexport = "access-point-reexport",
+        /// Send the picture of one label again.
+        LabelReexport = "label-reexport",
     }
 );
 
@@ -21,12 +27,17 @@ closed_text_enum!(
 /// which renders the same labels as its trigger does, has the same allowance.
 pub const RENDER_ALLOWANCE_MS: i64 = 4 * 60 * 60 * 1000;
 
+/// One hour, in milliseconds: sending the labels of a store or an access point again is bulk work too, but shelves may be
+/// empty until it is done.
+const REEXPORT_ALLOWANCE_MS: i64 = 60 * 60 * 1000;
+
 impl Trigger {
     /// The service that owns the trigger and whose queue the operation starts in.
     pub const fn service(self) -> ServiceName {
         match self {
             Self::ModelRefresh | Self::EccStoreRerender => ServiceName::EccImageRender,
             Self::DesignRefresh | Self::StudioStoreRerender => ServiceName::StudioRenderer,
+            Self::StoreReexport | Self::AccessPointReexport | Self::LabelReexport => ServiceName::HardwareExporter,
         }
     }
 
@@ -36,6 +47,9 @@ impl Trigger {
             Self::ModelRefresh | Self::DesignRefresh | Self::EccStoreRerender | Self::StudioStoreRerender => {
                 RENDER_ALLOWANCE_MS
             }
+            Self::StoreReexport | Self::AccessPointReexport => REEXPORT_ALLOWANCE_MS,
+            // Somebody stands before it.
+            Self::LabelReexport => 0,
         }
     }
 
@@ -46,6 +60,9 @@ impl Trigger {
             Self::DesignRefresh => OperatorScope::TriggerDesignRefresh,
             Self::EccStoreRerender => OperatorScope::TriggerEccStoreRerender,
             Self::StudioStoreRerender => OperatorScope::TriggerStudioStoreRerender,
+            Self::StoreReexport => OperatorScope::TriggerStoreReexport,
+            Self::AccessPointReexport => OperatorScope::TriggerAccessPointReexport,
+            Self::LabelReexport => OperatorScope::TriggerLabelReexport,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use domain::{Clock, IdSource, ServiceName};
 use http::HeaderValue;
-use proto::{CqsClient, DtoFlowClient, EccTriggersClient, StudioTriggersClient, Transport};
+use proto::{CqsClient, DtoFlowClient, EccTriggersClient, ExporterTriggersClient, StudioTriggersClient, Transport};
 use tokio::sync::Semaphore;
 
 use crate::{
@@ -112,6 +112,11 @@ impl Gateway {
     /// A client of the Studio renderer's triggers; none when no address is configured.
     pub(crate) fn studio_triggers(&self) -> Option<StudioTriggersClient> {
         self.triggers.get(&ServiceName::StudioRenderer).cloned().map(proto::studio_triggers_client)
+    }
+
+    /// A client of the exporter's triggers; none when no address is configured.
+    pub(crate) fn exporter_triggers(&self) -> Option<ExporterTriggersClient> {
+        self.triggers.get(&ServiceName::HardwareExporter).cloned().map(proto::exporter_triggers_client)
     }
 
     /// Every configured trigger service.

@@ -6,6 +6,7 @@ use crate::{
     Transport, cqs::v1::change_queue_service_client::ChangeQueueServiceClient,
     dtoflow::v1::dto_flow_service_client::DtoFlowServiceClient,
     ecc_image_render::v1::ecc_image_render_triggers_client::EccImageRenderTriggersClient,
+    hardware_exporter::v1::hardware_exporter_triggers_client::HardwareExporterTriggersClient,
     studio_renderer::v1::studio_renderer_triggers_client::StudioRendererTriggersClient,
 };
 
@@ -17,6 +18,8 @@ pub type DtoFlowClient = DtoFlowServiceClient<Transport>;
 pub type EccTriggersClient = EccImageRenderTriggersClient<Transport>;
 /// A client of the Studio renderer's triggers.
 pub type StudioTriggersClient = StudioRendererTriggersClient<Transport>;
+/// A client of the exporter's triggers.
+pub type ExporterTriggersClient = HardwareExporterTriggersClient<Transport>;
 
 /// A CQS client over `transport` (already carrying credentials).
 pub fn cqs_client(transport: Transport) -> CqsClient {
@@ -44,4 +47,9 @@ pub fn studio_triggers_client(transport: Transport) -> StudioTriggersClient {
     StudioRendererTriggersClient::new(transport)
         .max_decoding_message_size(MESSAGE_MAX_BYTES)
         .max_encoding_message_size(MESSAGE_MAX_BYTES)
+}
+
+/// A client of the exporter's triggers over `transport` (already carrying credentials).
+pub fn exporter_triggers_client(transport: Transport) -> ExporterTriggersClient {
+    HardwareExporterTriggersClient::new(transport)
 }

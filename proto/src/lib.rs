@@ -15,8 +15,8 @@ mod status;
 mod transport;
 
 pub use clients::{
-    CqsClient, DtoFlowClient, EccTriggersClient, StudioTriggersClient, cqs_client, dtoflow_client, ecc_triggers_client,
-    studio_triggers_client,
+    CqsClient, DtoFlowClient, EccTriggersClient, ExporterTriggersClient, StudioTriggersClient, cqs_client,
+    dtoflow_client, ecc_triggers_client, exporter_triggers_client, studio_triggers_client,
 };
 pub use convert::{
     lease_from_wire, notification_from_wire, notification_to_wire, outcome_from_wire, outcome_to_wire, parse_field,
@@ -68,4 +68,8 @@ generated!(
 generated!(
     /// Triggers of the Studio renderer.
     studio_renderer, "studio_renderer.v1", missing_docs, clippy::allow_attributes, clippy::allow_attributes_without_reason
+);
+generated!(
+    /// Triggers of the exporter.
+    hardware_exporter, "hardware_exporter.v1", clippy::allow_attributes, clippy::allow_attributes_without_reason
 );

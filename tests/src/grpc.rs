@@ -8,8 +8,8 @@ use daemon::{
 };
 use domain::{Clock, ServiceName};
 use proto::{
-    CqsClient, DtoFlowClient, EccTriggersClient, StudioTriggersClient, Transport, cqs_client, dtoflow_client,
-    ecc_triggers_client, refusal_from_status, studio_triggers_client,
+    CqsClient, DtoFlowClient, EccTriggersClient, ExporterTriggersClient, StudioTriggersClient, Transport, cqs_client,
+    dtoflow_client, ecc_triggers_client, exporter_triggers_client, refusal_from_status, studio_triggers_client,
 };
 use tonic::Status;
 
@@ -55,6 +55,11 @@ impl Doors {
     /// The ECC renderer's triggers as `service`.
     pub fn ecc_triggers(&self, service: ServiceName) -> EccTriggersClient {
         ecc_triggers_client(self.as_service(service, &self.triggers))
+    }
+
+    /// The exporter's triggers as `service`.
+    pub fn exporter_triggers(&self, service: ServiceName) -> ExporterTriggersClient {
+        exporter_triggers_client(self.as_service(service, &self.triggers))
     }
 
     /// The Studio renderer's triggers as `service`.

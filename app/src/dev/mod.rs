@@ -45,7 +45,8 @@ const WORKER_SERVICES: &[ServiceName] = &[
     ServiceName::HardwareExporter,
 ];
 /// Those of them that have triggers.
-const TRIGGER_SERVICES: [ServiceName; 2] = [ServiceName::EccImageRender, ServiceName::StudioRenderer];
+const TRIGGER_SERVICES: [ServiceName; 3] =
+    [ServiceName::EccImageRender, ServiceName::StudioRenderer, ServiceName::HardwareExporter];
 
 /// What `dev` is started with.
 pub struct DevOptions {

@@ -255,6 +255,9 @@ fn standard_grants(service: ServiceName) -> (&'static [DtoType], &'static [&'sta
                 "studio_renderer.v1.StudioRendererTriggers/TriggerDesignRefresh",
                 "studio_renderer.v1.StudioRendererTriggers/TriggerStudioStoreRerender",
                 "studio_renderer.v1.StudioRendererTriggers/PreviewDesignRefresh",
+                "hardware_exporter.v1.HardwareExporterTriggers/TriggerStoreReexport",
+                "hardware_exporter.v1.HardwareExporterTriggers/TriggerAccessPointReexport",
+                "hardware_exporter.v1.HardwareExporterTriggers/TriggerLabelReexport",
             ],
         ),
         ServiceName::RecordImport => (

@@ -6,7 +6,9 @@ use axum::{Json, extract::State};
 use domain::{DtoType, OperatorScope, RecordId, StoreId, TenantId, Urn};
 use proto::{
     dtoflow::v1::Dto,
-    records::v1::{EccLink, EslImage, EslType, ImageSource, StoreEsl, StoreEslStatus, StoreItemValues, StudioLink},
+    records::v1::{
+        EccLink, EslImage, EslType, ImageSource, StoreEsl, StoreEslStatus, StoreItemValues, StudioLink, Transition,
+    },
 };
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -127,17 +129,47 @@ pub(crate) struct Delivery {
     /// Digest on its way, hex.
     #[serde(skip_serializing_if = "Option::is_none")]
     sent_digest: Option<String>,
+    /// Access point that the picture on its way was sent through.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sent_access_point_id: Option<String>,
+    /// When it was sent last, RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sent_at: Option<String>,
+    /// When the digest last confirmed was confirmed, RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confirmed_at: Option<String>,
     /// Attempts for the picture on its way.
     attempts: u32,
+    /// Times in a row that hardware lost it.
+    losses: u32,
     /// Last error since the last confirmation.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_error: Option<String>,
+    /// The last steps, oldest first.
+    steps: Vec<DeliveryStep>,
     /// When this was written, RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     updated_at: Option<String>,
     /// Tracking id of what caused it.
     #[serde(skip_serializing_if = "Option::is_none")]
     tracking_id: Option<String>,
+}
+
+/// One step of a delivery.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct DeliveryStep {
+    /// The state reached, e.g. `QUEUED`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<String>,
+    /// When that was seen, RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<String>,
+    /// Why, or how it was seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cause: Option<String>,
+    /// The proof behind it: `WRITTEN`, `TRANSFERRED` or `DISPLAYED`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    evidence: Option<String>,
 }
 
 /// One label.
@@ -344,9 +376,23 @@ fn delivery(dto: &Dto) -> Result<Option<Delivery>, Problem> {
         confirmed_digest: text(&wire::hex(&status.confirmed_digest)),
         confirmed_hardware_address: text(&status.confirmed_hardware_address),
         sent_digest: text(&wire::hex(&status.sent_digest)),
+        sent_access_point_id: text(&status.sent_accesspoint_id),
+        sent_at: wire::time(status.sent_at.as_ref()),
+        confirmed_at: wire::time(status.confirmed_at.as_ref()),
         attempts: status.attempts,
+        losses: status.losses,
+        steps: status.transitions.iter().map(step).collect(),
         last_error: text(&status.last_error),
         updated_at: wire::time(dto.updated_at.as_ref()),
         tracking_id: text(&dto.tracking_id),
     }))
+}
+
+fn step(step: &Transition) -> DeliveryStep {
+    DeliveryStep {
+        state: enum_text("DELIVERY_STATE_", step.state().as_str_name()),
+        at: wire::time(step.at.as_ref()),
+        cause: Some(step.cause.clone()).filter(|cause| !cause.is_empty()),
+        evidence: enum_text("EVIDENCE_", step.evidence().as_str_name()),
+    }
 }

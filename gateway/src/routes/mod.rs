@@ -3,6 +3,8 @@
 //! Deliberately not here: any way to pause or change an operation (its own issue), anything that names a queue.
 
 mod admission;
+pub(crate) mod access_point_reexport;
+pub(crate) mod access_points;
 pub(crate) mod audit;
 pub(crate) mod design_refresh;
 pub(crate) mod designs;
@@ -10,6 +12,7 @@ pub(crate) mod ecc_store_rerender;
 mod estimate;
 pub(crate) mod health;
 pub(crate) mod label_image;
+pub(crate) mod label_reexport;
 pub(crate) mod labels;
 pub(crate) mod me;
 pub(crate) mod model_refresh;
@@ -17,6 +20,7 @@ pub(crate) mod models;
 pub(crate) mod operations;
 pub(crate) mod preview;
 mod records;
+pub(crate) mod store_reexport;
 pub(crate) mod stores;
 pub(crate) mod studio_store_rerender;
 pub(crate) mod tenants;

@@ -123,6 +123,29 @@ fn info(trigger: Trigger) -> TriggerInfo {
                 parameter("store_id", "string", true, "The store."),
             ],
         ),
+        Trigger::StoreReexport => (
+            "Sends the picture of every label of a store again; nothing is rendered.",
+            vec![
+                parameter("tenant_id", "string", true, "The tenant."),
+                parameter("store_id", "string", true, "The store."),
+            ],
+        ),
+        Trigger::AccessPointReexport => (
+            "Sends the picture of every label of an access point again; nothing is rendered.",
+            vec![
+                parameter("tenant_id", "string", true, "The tenant."),
+                parameter("store_id", "string", true, "The store."),
+                parameter("access_point_id", "string", true, "The access point; its labels and no others are sent."),
+            ],
+        ),
+        Trigger::LabelReexport => (
+            "Sends the picture of one label again; nothing is rendered.",
+            vec![
+                parameter("tenant_id", "string", true, "The tenant."),
+                parameter("store_id", "string", true, "The store."),
+                parameter("label_id", "string", true, "The label."),
+            ],
+        ),
     };
     let own = [
         parameter("sla_timestamp", "string", false, "RFC 3339; left out: now plus the bulk allowance."),

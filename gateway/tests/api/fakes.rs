@@ -1,4 +1,4 @@
-//! CQS, DTOflow and the renderers' triggers, as far as the gateway can see them.
+//! CQS, DTOflow and the triggers of the services, as far as the gateway can see them.
 
 use std::{
     collections::BTreeMap,
@@ -18,7 +18,12 @@ use proto::{
         TriggerModelRefreshRequest, TriggerModelRefreshResponse,
         ecc_image_render_triggers_server::EccImageRenderTriggers,
     },
-    records::v1::{EccLink, StudioLink},
+    hardware_exporter::v1::{
+        TriggerAccessPointReexportRequest, TriggerAccessPointReexportResponse, TriggerLabelReexportRequest,
+        TriggerLabelReexportResponse, TriggerStoreReexportRequest, TriggerStoreReexportResponse,
+        hardware_exporter_triggers_server::HardwareExporterTriggers,
+    },
+    records::v1::{EccLink, StoreEsl, StudioLink},
     status_from_refusal,
     studio_renderer::v1::{
         PreviewDesignRefreshRequest, StoreLabels, TriggerDesignRefreshRequest, TriggerDesignRefreshResponse,
@@ -253,7 +258,7 @@ pub(crate) struct DtoState {
     pub(crate) touch_hold: Option<Hold>,
 }
 
-/// DTOflow: records and the two aliases the gateway asks for.
+/// DTOflow: records and the aliases the gateway asks for.
 #[derive(Clone, Default)]
 pub(crate) struct FakeDtoFlow(Arc<Mutex<DtoState>>);
 
@@ -292,6 +297,18 @@ impl DtoState {
                     let store = urn.split("/ecclinks/").next().unwrap();
                     format!("{store}/eccmodels/{}", link.model_id) == parent
                 })
+                .map(|((_, urn), _)| urn.clone())
+                .collect(),
+            "by_accesspoint" => of_type
+                .filter(|((_, urn), payload)| {
+                    let esl = StoreEsl::decode(payload.as_slice()).unwrap();
+                    let store = urn.split("/esls/").next().unwrap();
+                    format!("{store}/accesspoints/{}", esl.accesspoint_id) == parent
+                })
+                .map(|((_, urn), _)| urn.clone())
+                .collect(),
+            "by_storeesl" => of_type
+                .filter(|((_, urn), _)| urn.replace("/eslimages/", "/esls/") == parent)
                 .map(|((_, urn), _)| urn.clone())
                 .collect(),
             // Under the tenant's parent, and seen from a store.
@@ -459,7 +476,7 @@ pub(crate) struct TriggerState {
     pub(crate) hold: Option<Hold>,
 }
 
-/// The triggers of both renderers. Writes the audit rows of its own refusals, as the real ones do.
+/// The triggers of both renderers and the exporter. Writes the audit rows of its own refusals, as the real ones do.
 #[derive(Clone)]
 pub(crate) struct FakeTriggers {
     state: Arc<Mutex<TriggerState>>,
@@ -482,6 +499,11 @@ const BY_DESIGN: Look =
     Look { exists: Some(DtoType::Design), links: ("studiolink.v1", "by_design"), field: "design_id" };
 const ECC_OF_STORE: Look = Look { exists: None, links: ("ecclink.v1", "by_store"), field: "store_id" };
 const STUDIO_OF_STORE: Look = Look { exists: None, links: ("studiolink.v1", "by_store"), field: "store_id" };
+const PICTURES_OF_STORE: Look = Look { exists: None, links: ("eslimage.v1", "by_store"), field: "store_id" };
+const LABELS_OF_ACCESS_POINT: Look =
+    Look { exists: Some(DtoType::AccessPoint), links: ("storeesl.v1", "by_accesspoint"), field: "access_point_id" };
+const PICTURE_OF_LABEL: Look =
+    Look { exists: Some(DtoType::StoreEsl), links: ("eslimage.v1", "by_storeesl"), field: "label_id" };
 
 /// The fields that every trigger's request has.
 macro_rules! seen {
@@ -699,5 +721,41 @@ impl StudioRendererTriggers for FakeTriggers {
         gate(&request, "studio_renderer.v1.StudioRendererTriggers/PreviewDesignRefresh")?;
         let asked = request.into_inner();
         self.previewed(format!("t/{}/designs/{}", asked.tenant_id, asked.design_id), &BY_DESIGN)
+    }
+}
+
+#[tonic::async_trait]
+impl HardwareExporterTriggers for FakeTriggers {
+    async fn trigger_store_reexport(
+        &self,
+        request: Request<TriggerStoreReexportRequest>,
+    ) -> Result<Response<TriggerStoreReexportResponse>, Status> {
+        gate(&request, "hardware_exporter.v1.HardwareExporterTriggers/TriggerStoreReexport")?;
+        let asked = request.into_inner();
+        let scope = format!("t/{}/s/{}", asked.tenant_id, asked.store_id);
+        let told = self.answer(seen!(StoreReexport, asked, scope), &PICTURES_OF_STORE).await?;
+        told!(TriggerStoreReexportResponse, told, {})
+    }
+
+    async fn trigger_access_point_reexport(
+        &self,
+        request: Request<TriggerAccessPointReexportRequest>,
+    ) -> Result<Response<TriggerAccessPointReexportResponse>, Status> {
+        gate(&request, "hardware_exporter.v1.HardwareExporterTriggers/TriggerAccessPointReexport")?;
+        let asked = request.into_inner();
+        let scope = format!("t/{}/s/{}/accesspoints/{}", asked.tenant_id, asked.store_id, asked.access_point_id);
+        let told = self.answer(seen!(AccessPointReexport, asked, scope), &LABELS_OF_ACCESS_POINT).await?;
+        told!(TriggerAccessPointReexportResponse, told, {})
+    }
+
+    async fn trigger_label_reexport(
+        &self,
+        request: Request<TriggerLabelReexportRequest>,
+    ) -> Result<Response<TriggerLabelReexportResponse>, Status> {
+        gate(&request, "hardware_exporter.v1.HardwareExporterTriggers/TriggerLabelReexport")?;
+        let asked = request.into_inner();
+        let scope = format!("t/{}/s/{}/esls/{}", asked.tenant_id, asked.store_id, asked.label_id);
+        let told = self.answer(seen!(LabelReexport, asked, scope), &PICTURE_OF_LABEL).await?;
+        told!(TriggerLabelReexportResponse, told, {})
     }
 }

@@ -17,6 +17,7 @@ use proto::{
     cqs::v1::{self as cqs, change_queue_service_server::ChangeQueueServiceServer},
     dtoflow::v1::dto_flow_service_server::DtoFlowServiceServer,
     ecc_image_render::v1::ecc_image_render_triggers_server::EccImageRenderTriggersServer,
+    hardware_exporter::v1::hardware_exporter_triggers_server::HardwareExporterTriggersServer,
     records::v1 as records,
     studio_renderer::v1::studio_renderer_triggers_server::StudioRendererTriggersServer,
 };
@@ -97,7 +98,8 @@ impl World {
         let platform = Routes::new(ChangeQueueServiceServer::new(cqs.clone()))
             .add_service(DtoFlowServiceServer::new(dtoflow.clone()));
         let trigger_routes = Routes::new(EccImageRenderTriggersServer::new(triggers.clone()))
-            .add_service(StudioRendererTriggersServer::new(triggers.clone()));
+            .add_service(StudioRendererTriggersServer::new(triggers.clone()))
+            .add_service(HardwareExporterTriggersServer::new(triggers.clone()));
         let local = |routes| daemon::serve::in_process(routes, verifier.clone());
         let platform = changes.platform.unwrap_or_else(|| local(platform));
         let trigger_transport = changes.triggers.unwrap_or_else(|| local(trigger_routes));
@@ -105,7 +107,7 @@ impl World {
         issuers.extend(changes.issuers.into_iter().map(|settings| Issuer::new(settings).unwrap()));
         let router = router(GatewayParts {
             platform: credentials.attach(platform),
-            triggers: [ServiceName::EccImageRender, ServiceName::StudioRenderer]
+            triggers: [ServiceName::EccImageRender, ServiceName::StudioRenderer, ServiceName::HardwareExporter]
                 .map(|service| (service, credentials.attach(trigger_transport.clone())))
                 .into(),
             operators: OperatorVerifier::new(issuers, Arc::clone(&shared)),
@@ -198,6 +200,8 @@ fn load(dtoflow: &FakeDtoFlow, cqs: &FakeCqs, tenant: &str) {
         }
         let item = records::StoreItemValues { values: BTreeMap::from([("name".to_owned(), "Äpfel".to_owned())]) };
         dtoflow.put(DtoType::StoreItemValues, &at("items", "I1"), &item);
+        let access_point = records::AccessPoint { driver: "folder".to_owned(), address: "secret".to_owned() };
+        dtoflow.put(DtoType::AccessPoint, &at("accesspoints", "ap-1"), &access_point);
         for label in labels {
             let hardware = records::StoreEsl {
                 esltype_id: "X".to_owned(),

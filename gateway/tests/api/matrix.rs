@@ -37,6 +37,7 @@ fn policies() -> Vec<Policy> {
         read("list_stores", S::LabelsRead, |t| (format!("/v1/tenants/{t}/stores"), None)),
         read("list_designs", S::LabelsRead, |t| (format!("/v1/tenants/{t}/designs"), None)),
         read("list_models", S::LabelsRead, |t| (format!("/v1/tenants/{t}/stores/s1/models"), None)),
+        read("list_access_points", S::LabelsRead, |t| (format!("/v1/tenants/{t}/stores/s1/access-points"), None)),
         read("list_labels", S::LabelsRead, |t| (format!("/v1/tenants/{t}/stores/s1/labels"), None)),
         read("get_label", S::LabelsRead, |t| (format!("/v1/tenants/{t}/stores/s1/labels/E1"), None)),
         read("get_label_image", S::LabelsRead, |t| (format!("/v1/tenants/{t}/stores/s1/labels/E1/image.png"), None)),
@@ -69,6 +70,25 @@ fn policies() -> Vec<Policy> {
         read("preview_design_refresh", S::TriggerDesignRefresh, |t| {
             let body = json!({"tenant_id": t, "design_id": "D"});
             ("/v1/triggers/design-refresh/preview".to_owned(), Some(body))
+        }),
+        read("trigger_store_reexport", S::TriggerStoreReexport, |t| {
+            let body =
+                json!({"tenant_id": t, "store_id": "s1", "reason": "r", "tracking_id": "matrix", "dry_run": false});
+            ("/v1/triggers/store-reexport".to_owned(), Some(body))
+        }),
+        read("trigger_access_point_reexport", S::TriggerAccessPointReexport, |t| {
+            let body = json!({
+                "tenant_id": t, "store_id": "s1", "access_point_id": "ap-1", "reason": "r", "tracking_id": "matrix",
+                "dry_run": false
+            });
+            ("/v1/triggers/access-point-reexport".to_owned(), Some(body))
+        }),
+        read("trigger_label_reexport", S::TriggerLabelReexport, |t| {
+            let body = json!({
+                "tenant_id": t, "store_id": "s1", "label_id": "E1", "reason": "r", "tracking_id": "matrix",
+                "dry_run": false
+            });
+            ("/v1/triggers/label-reexport".to_owned(), Some(body))
         }),
         read("touch_records", S::TriggerTouch, |t| {
             let record = json!({"dto_type": "eccmodel.v1", "dto_id": format!("t/{t}/s/s1/eccmodels/M")});
@@ -169,6 +189,7 @@ async fn a_token_for_one_store_reaches_no_other() {
     let token = world.store_token();
     for path in [
         "/v1/tenants/acme/stores/s2/models",
+        "/v1/tenants/acme/stores/s2/access-points",
         "/v1/tenants/acme/stores/s2/labels",
         "/v1/tenants/acme/stores/s2/labels/F1",
         "/v1/tenants/acme/stores/s2/labels/F1/image.png",

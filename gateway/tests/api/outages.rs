@@ -41,7 +41,8 @@ async fn a_trigger_service_that_is_down_is_named() {
     assert_eq!(world.audit_rows(), 1, "nobody else saw the request");
     let ready = world.get("", "/readyz").await;
     assert_eq!(ready.status, StatusCode::SERVICE_UNAVAILABLE);
-    assert_eq!(ready.json(), json!({"ready": false, "down": ["ecc-image-render-service", "studio-renderer"]}));
+    let down = json!(["ecc-image-render-service", "studio-renderer", "hardware-exporter"]);
+    assert_eq!(ready.json(), json!({"ready": false, "down": down}));
 }
 
 #[tokio::test]

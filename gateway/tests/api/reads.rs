@@ -57,6 +57,11 @@ async fn stores_models_and_labels_are_counted_and_paged() {
     assert_eq!(models["models"][0]["model_id"], "M");
     assert_eq!((&models["models"][0]["labels"], &models["models"][1]["labels"]), (&json!(2), &json!(1)));
     assert_eq!(models["models"][0]["name"], "model M");
+    let access_points = world.get(&token, "/v1/tenants/acme/stores/s1/access-points").await;
+    assert!(!access_points.text().contains("secret"), "addresses are not shown: {}", access_points.text());
+    let listed = &access_points.json()["access_points"][0];
+    assert_eq!((&listed["access_point_id"], &listed["driver"]), (&json!("ap-1"), &json!("folder")));
+    assert_eq!(listed["labels"], 3);
     let designs = world.get(&token, "/v1/tenants/acme/designs?page_size=1").await.json();
     let listed = &designs["designs"][0];
     assert_eq!(

@@ -219,6 +219,32 @@ async fn a_store_is_rendered_again_by_each_renderer_apart() {
     }
 }
 
+#[tokio::test]
+async fn a_store_an_access_point_and_a_label_are_exported_again() {
+    let world = World::new();
+    let token = world.token();
+    for (name, field, value, labels, allowance) in [
+        ("store-reexport", "store_id", "s1", 1, 3_600),
+        ("access-point-reexport", "access_point_id", "ap-1", 3, 3_600),
+        ("label-reexport", "label_id", "E1", 1, 0),
+    ] {
+        let path = format!("/v1/triggers/{name}");
+        let asked = |value: &str, dry_run: bool| {
+            let asked =
+                json!({"tenant_id": "acme", "store_id": "s1", "reason": "r", "tracking_id": name, "dry_run": dry_run});
+            with(asked, field, json!(value))
+        };
+        let dry = world.post_json(&token, &path, &asked(value, true)).await.json();
+        assert_eq!((&dry["labels"], &dry["would_run_on"]), (&json!(labels), &json!("hardware-exporter")), "{name}");
+        let unknown = world.post_json(&token, &path, &asked("nothing", true)).await;
+        assert_eq!((unknown.status, unknown.problem().1), (StatusCode::NOT_FOUND, field.to_owned()), "{name}");
+        assert_eq!(world.post_json(&token, &path, &asked(value, false)).await.status, StatusCode::ACCEPTED, "{name}");
+        assert_eq!(world.post_json(&token, &path, &asked(value, false)).await.json()["replayed"], true, "{name}");
+        let trigger: domain::Trigger = name.parse().unwrap();
+        assert_eq!(trigger.bulk_allowance_ms(), allowance * 1_000, "{name}");
+    }
+}
+
 fn touch(records: &[(&str, &str)], dry_run: bool) -> Value {
     let records: Vec<Value> =
         records.iter().map(|(dto_type, dto_id)| json!({"dto_type": dto_type, "dto_id": dto_id})).collect();

@@ -10,6 +10,9 @@ use proto::{
     dtoflow::v1::{GetManyRequest, PutManyRequest, TouchDtoRequest},
     dtoflow_client,
     ecc_image_render::v1::{TriggerEccStoreRerenderRequest, TriggerModelRefreshRequest},
+    hardware_exporter::v1::{
+        TriggerAccessPointReexportRequest, TriggerLabelReexportRequest, TriggerStoreReexportRequest,
+    },
     studio_renderer::v1::{TriggerDesignRefreshRequest, TriggerStudioStoreRerenderRequest},
 };
 use tests::{
@@ -227,6 +230,7 @@ async fn refused_trigger(doors: &Doors, service: ServiceName, trigger: Trigger) 
         };
     }
     let (mut ecc, mut studio) = (doors.ecc_triggers(service), doors.studio_triggers(service));
+    let mut exporter = doors.exporter_triggers(service);
     match trigger {
         Trigger::ModelRefresh => {
             let request = request!(TriggerModelRefreshRequest { store_id: "store-1", model_id: "alpha" });
@@ -243,6 +247,18 @@ async fn refused_trigger(doors: &Doors, service: ServiceName, trigger: Trigger) 
         Trigger::StudioStoreRerender => {
             let request = request!(TriggerStudioStoreRerenderRequest { store_id: "store-1" });
             refusal(studio.trigger_studio_store_rerender(request).await)
+        }
+        Trigger::StoreReexport => {
+            let request = request!(TriggerStoreReexportRequest { store_id: "store-1" });
+            refusal(exporter.trigger_store_reexport(request).await)
+        }
+        Trigger::AccessPointReexport => {
+            let request = request!(TriggerAccessPointReexportRequest { store_id: "store-1", access_point_id: "A" });
+            refusal(exporter.trigger_access_point_reexport(request).await)
+        }
+        Trigger::LabelReexport => {
+            let request = request!(TriggerLabelReexportRequest { store_id: "store-1", label_id: "alpha-0000" });
+            refusal(exporter.trigger_label_reexport(request).await)
         }
     }
 }

@@ -1,9 +1,12 @@
 //! The real services over the platform's memory twins, in one process, with a clock that stands still.
 
 mod away;
+mod delivery;
 mod exporter;
 mod flow;
 mod hostile;
+mod radio;
+mod reexport;
 mod studio;
 mod triggers;
 mod world;

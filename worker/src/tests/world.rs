@@ -13,7 +13,7 @@ use dtoflow::{DtoFlowServer, DtoFlowServerParts, memory::MemoryDtoStore};
 use picture::Picture;
 use prost::Message;
 use proto::{
-    CqsClient, DtoFlowClient, EccTriggersClient, StudioTriggersClient, Transport,
+    CqsClient, DtoFlowClient, EccTriggersClient, ExporterTriggersClient, StudioTriggersClient, Transport,
     cqs::v1::{AuditEntry, GetOperationRequest, ListAuditRequest, Operation, OperationState},
     dtoflow::v1::{
         DeleteItem, DeleteManyRequest, Dto, GetKey, GetManyRequest, PutItem, PutManyRequest, TouchDtoRequest,
@@ -156,6 +156,11 @@ impl World {
     /// The ECC renderer's triggers, called as `service`.
     pub(super) fn triggers(&self, service: ServiceName) -> EccTriggersClient {
         proto::ecc_triggers_client(self.trigger_transport(service))
+    }
+
+    /// The exporter's triggers, called as `service`.
+    pub(super) fn exporter_triggers(&self, service: ServiceName) -> ExporterTriggersClient {
+        proto::exporter_triggers_client(self.trigger_transport(service))
     }
 
     /// The Studio renderer's triggers, called as `service`.
@@ -327,6 +332,20 @@ impl World {
         self.operation(tracking_id).await.unwrap()
     }
 
+    /// Whether a service's queue has something that waits and nothing in hand.
+    pub(super) async fn waits(&self, service: ServiceName) -> bool {
+        let backlogs = self.queues.backlogs().await.unwrap();
+        let of_service = backlogs.iter().find(|queue| queue.queue.as_str() == service.as_str());
+        of_service.is_some_and(|queue| queue.leased == 0 && queue.waiting > 0)
+    }
+
+    /// The audit rows of one kind of action.
+    pub(super) async fn audit_of(&self, action: &str) -> Vec<AuditEntry> {
+        let mut entries = self.audit("").await;
+        entries.retain(|entry| entry.action == action);
+        entries
+    }
+
     pub(super) async fn audit(&self, tracking_id: &str) -> Vec<AuditEntry> {
         let request = ListAuditRequest {
             tenant_ids: vec!["T".into()],
@@ -348,6 +367,11 @@ fn picture(text: &str) -> Picture {
         render::Panel { width: 96, height: 32, palette: picture::Palette::Bw, rotation: picture::Rotation::Deg0 };
     let none = BTreeMap::new();
     render::render(&model, &render::EccInput { panel, item: &none, parameters: &none }).unwrap()
+}
+
+/// The digest of the picture that shows a text.
+pub(super) fn digest(text: &str) -> picture::Digest {
+    picture(text).digest()
 }
 
 pub(super) fn png(text: &str) -> Vec<u8> {

@@ -9,14 +9,17 @@
 //!
 //! Deliberately not here: operator tokens and scopes (`gateway` checked them), finding the records (splitting does).
 
+mod access_point_reexport;
 mod ask;
 mod audit;
 mod calls;
 mod design_refresh;
 mod ecc_store_rerender;
+mod label_reexport;
 mod model_refresh;
 mod preview;
 mod run;
+mod store_reexport;
 mod studio_store_rerender;
 
 use domain::ServiceName;
@@ -25,6 +28,11 @@ use proto::{
         PreviewModelRefreshRequest, TriggerEccStoreRerenderRequest, TriggerEccStoreRerenderResponse,
         TriggerModelRefreshRequest, TriggerModelRefreshResponse,
         ecc_image_render_triggers_server::{EccImageRenderTriggers, EccImageRenderTriggersServer},
+    },
+    hardware_exporter::v1::{
+        TriggerAccessPointReexportRequest, TriggerAccessPointReexportResponse, TriggerLabelReexportRequest,
+        TriggerLabelReexportResponse, TriggerStoreReexportRequest, TriggerStoreReexportResponse,
+        hardware_exporter_triggers_server::{HardwareExporterTriggers, HardwareExporterTriggersServer},
     },
     studio_renderer::v1::{
         PreviewDesignRefreshRequest, TriggerDesignRefreshRequest, TriggerDesignRefreshResponse,
@@ -71,6 +79,10 @@ pub fn add_trigger_routes(mut routes: Routes, parts: &WorkerParts) -> Result<Rou
         let server = StudioTriggers { calls: calls_as(name)?, previews };
         routes = routes.add_service(StudioRendererTriggersServer::new(server));
     }
+    if parts.services.contains(&ServiceName::HardwareExporter) {
+        let server = ExporterTriggers(calls_as(ServiceName::HardwareExporter)?);
+        routes = routes.add_service(HardwareExporterTriggersServer::new(server));
+    }
     Ok(routes)
 }
 
@@ -85,6 +97,9 @@ struct StudioTriggers {
     calls: Calls,
     previews: Previews<Studio>,
 }
+
+/// Triggers of the exporter.
+struct ExporterTriggers(Calls);
 
 #[tonic::async_trait]
 impl EccImageRenderTriggers for EccTriggers {
@@ -131,5 +146,29 @@ impl StudioRendererTriggers for StudioTriggers {
         request: Request<PreviewDesignRefreshRequest>,
     ) -> Result<Response<PreviewResponse>, Status> {
         self.previews.answer(&self.calls, request).await
+    }
+}
+
+#[tonic::async_trait]
+impl HardwareExporterTriggers for ExporterTriggers {
+    async fn trigger_store_reexport(
+        &self,
+        request: Request<TriggerStoreReexportRequest>,
+    ) -> Result<Response<TriggerStoreReexportResponse>, Status> {
+        run::answer(&self.0, request).await
+    }
+
+    async fn trigger_access_point_reexport(
+        &self,
+        request: Request<TriggerAccessPointReexportRequest>,
+    ) -> Result<Response<TriggerAccessPointReexportResponse>, Status> {
+        run::answer(&self.0, request).await
+    }
+
+    async fn trigger_label_reexport(
+        &self,
+        request: Request<TriggerLabelReexportRequest>,
+    ) -> Result<Response<TriggerLabelReexportResponse>, Status> {
+        run::answer(&self.0, request).await
     }
 }

@@ -78,6 +78,8 @@ pub(super) async fn labels_of(calls: &Calls, aim: &Aim, repeated: bool) -> Resul
     };
     let what = match aim.exists {
         Exists::Record(DtoType::Design) => "is not a design of this tenant",
+        Exists::Record(DtoType::AccessPoint) => "is not an access point of this store",
+        Exists::Record(DtoType::StoreEsl) => "is not a label of this store",
         Exists::Record(_) => "is not an ECC model of this store",
         Exists::AnyLabel => "is not a store with labels",
     };

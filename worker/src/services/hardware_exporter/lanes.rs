@@ -148,6 +148,11 @@ impl Lane {
         facts.breaker.is_free() && facts.late.is_empty()
     }
 
+    /// Whether it has as many calls out as it may.
+    pub(super) fn is_occupied(&self) -> bool {
+        self.calls.available_permits() == 0
+    }
+
     pub(super) fn gate(&self, now: Timestamp) -> Gate {
         self.facts().breaker.gate(now)
     }

@@ -34,6 +34,8 @@ mod status;
 mod visit;
 mod withdraw;
 
+pub(crate) use reset::AfterReset;
+
 use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
@@ -57,7 +59,6 @@ use crate::{
 use drivers::Driver;
 use lanes::Lanes;
 use plan::{Decision, State};
-use reset::AfterReset;
 
 const SUBSCRIPTIONS: &[DtoType] = &[DtoType::EslImage, DtoType::StoreEsl, DtoType::AccessPoint];
 /// The parents of re-exports: a store, an access point, a label.
@@ -86,7 +87,12 @@ pub(crate) struct HardwareExporter {
 impl HardwareExporter {
     pub(crate) fn new(settings: &ExporterSettings, clock: &Arc<dyn Clock>) -> Self {
         let after_reset = if settings.announce_after_reset { AfterReset::Announce } else { AfterReset::Wait };
-        Self { after_reset, ..Self::with_drivers(drivers::all(settings, clock)) }
+        Self::with_drivers(drivers::all(settings, clock)).after_reset(after_reset)
+    }
+
+    /// Does this when an access point was reset.
+    pub(crate) fn after_reset(self, after_reset: AfterReset) -> Self {
+        Self { after_reset, ..self }
     }
 
     /// With these drivers.

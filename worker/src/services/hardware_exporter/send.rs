@@ -18,15 +18,13 @@ use super::{
     lanes::{CallTimes, Called, Sending},
     say,
     status::{self, Step},
-    visit::{Errand, Verdicts, Visit},
+    visit::{Errand, RUNNING_DEFER_MS, Verdicts, Visit},
 };
 use crate::runtime::{CallError, Reads, RecordWrite, Verdict, WriteState, contained, on_cpu, write_many};
 
 /// How long a label waits for the merger to name the source picture's newest version, in milliseconds. Its next
 /// notification makes it due at once.
 const MERGE_DEFER_MS: i64 = 1_000;
-/// How long a label waits while a call that carries another picture to it may still run, in milliseconds at most.
-const RUNNING_DEFER_MS: i64 = 2_000;
 /// Longest work announced at once: what is announced and not sent when a worker ends waits for the call's end.
 const ANNOUNCED: Duration = Duration::from_secs(1);
 /// Most pictures announced at once: their pictures are in memory meanwhile.
@@ -89,14 +87,7 @@ impl Visit<'_> {
         if let Some(answer) = late {
             *before = over(std::mem::take(before), answer, now);
         }
-        match status::sent_until(before) {
-            Some(until) if until > now => {
-                let cause = "an earlier call may still be bringing another picture to the label".to_owned();
-                let until = until.min(now.plus_ms(RUNNING_DEFER_MS));
-                Err((errand.index, Verdict::Settled(Outcome::Defer { until, cause })))
-            }
-            _ => Ok(errand),
-        }
+        self.if_running(&errand).map_or(Ok(errand), Err)
     }
 
     /// Reads the pictures and unpacks them. What cannot go out gets its verdict here.

@@ -22,6 +22,8 @@ use crate::runtime::{CallError, Context, Label, RecordWrite, Reported, Verdict};
 
 /// How long a label waits when its access point is in the midst of another call, in milliseconds.
 const BUSY_DEFER_MS: i64 = 1_000;
+/// How long a label waits while a call that carries a picture to it may still run, in milliseconds at most.
+pub(super) const RUNNING_DEFER_MS: i64 = 2_000;
 /// How long a picture may be on its way before the label fails, in milliseconds: a week, longer than a store is closed.
 const UNCONFIRMED_MAX_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
 
@@ -48,6 +50,10 @@ pub(super) type Verdicts = Vec<(usize, Verdict)>;
 impl Visit<'_> {
     /// A verdict for every errand.
     pub(super) async fn run(&self, errands: Vec<Errand>) -> Result<Verdicts, CallError> {
+        // A call that outlasted an earlier batch: nobody waits for it, least of all the other access points.
+        if self.lane.is_occupied() {
+            return Ok(self.busy(errands));
+        }
         match self.lane.gate(self.now()) {
             Gate::Free => {}
             Gate::Shut(shut) => return Ok(self.parked(errands, &shut)),
@@ -110,6 +116,9 @@ impl Visit<'_> {
             if let Some(answer) = self.lane.take_late(&errand.carry.sending()) {
                 let before = errand.carry.before.clone();
                 verdicts.extend(self.settled(errand, before, answer));
+            } else if let Some(verdict) = self.if_running(&errand) {
+                // Not there yet is not lost.
+                verdicts.push(verdict);
             } else if let Some(one) = errand.carry.pending() {
                 asked.push(errand);
                 pending.push(one);
@@ -203,6 +212,15 @@ impl Visit<'_> {
         }
         let until = next_look(looks, sent_at, now, self.lane.salt());
         (status, Outcome::Defer { until, cause: format!("the picture is on its way: {proof}") })
+    }
+
+    /// What a label waits for while a call that carries a picture to it may still run elsewhere.
+    pub(super) fn if_running(&self, errand: &Errand) -> Option<(usize, Verdict)> {
+        let now = self.now();
+        let until = status::sent_until(&errand.carry.before).filter(|until| *until > now)?;
+        let cause = "an earlier call may still be bringing a picture to the label".to_owned();
+        let until = until.min(now.plus_ms(RUNNING_DEFER_MS));
+        Some((errand.index, Verdict::Settled(Outcome::Defer { until, cause })))
     }
 
     /// Labels of an access point that is left alone: they wait, and no attempt is counted.

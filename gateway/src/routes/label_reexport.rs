@@ -1,0 +1,110 @@
+//! `/v1/triggers/label-reexport`
+
+use std::sync::Arc;
+
+use axum::{
+    extract::{Request, State},
+    response::Response,
+};
+use domain::{Refusal, Trigger};
+use proto::hardware_exporter::v1::TriggerLabelReexportRequest;
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::{
+    trigger_call::{
+        self, Answer, Asked, Common, Place, TriggerBody, answer_from_wire, not_configured, request_to_wire,
+    },
+    triggers::{Accepted, TriggerAnswer},
+};
+use crate::{
+    auth::Operator,
+    backend::{CallError, Peer, call},
+    problem::{Problem, TriggerProblems},
+    state::Gateway,
+};
+
+/// Sends the picture of one label again. Nothing is rendered.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LabelReexportRequest {
+    /// The tenant.
+    #[schema(example = "demo")]
+    tenant_id: String,
+    /// The store.
+    #[schema(example = "berlin")]
+    store_id: String,
+    /// The label.
+    #[schema(example = "esl-0001")]
+    label_id: String,
+    /// Why, 1 to 500 characters without control characters. Stands in the audit log.
+    #[schema(min_length = 1, max_length = 500)]
+    reason: String,
+    /// Names the operation within its tenant. Repeating a request with the same id repeats its answer.
+    #[schema(pattern = "^[A-Za-z0-9._:-]{1,128}$")]
+    tracking_id: String,
+    /// True: validate and count, enqueue nothing. Never assumed.
+    dry_run: bool,
+    /// When it should be done, RFC 3339. Left out: now, for this trigger has no allowance.
+    sla_timestamp: Option<String>,
+}
+
+/// Send the picture of one label again.
+#[utoipa::path(
+    post, path = "/v1/triggers/label-reexport", operation_id = "trigger_label_reexport", tag = "triggers",
+    security(("operator" = ["trigger:label-reexport"])),
+    request_body(
+        content = LabelReexportRequest,
+        description = "At most 64 KiB.",
+        example = json!({
+            "tenant_id": "demo", "store_id": "berlin", "label_id": "esl-0001",
+            "reason": "INC-4713: blank after a battery change", "tracking_id": "INC-4713-label", "dry_run": true
+        })
+    ),
+    responses(
+        (status = 200, description = "A dry run's counts, or the answer of before with `replayed: true`.", body = TriggerAnswer),
+        (status = 202, description = "Accepted; follow `Location`.", body = Accepted,
+            headers(("Location" = String, description = "The operation."), ("Retry-After" = u32, description = "Seconds until a first look makes sense."))),
+        TriggerProblems
+    )
+)]
+pub(crate) async fn trigger_label_reexport(
+    State(gateway): State<Arc<Gateway>>,
+    operator: Operator,
+    request: Request,
+) -> Result<Response, Problem> {
+    trigger_call::answer::<LabelReexportRequest>(gateway, operator, request).await
+}
+
+impl TriggerBody for LabelReexportRequest {
+    const TRIGGER: Trigger = Trigger::LabelReexport;
+    const NAMED: &'static str = "label_id";
+
+    fn common(&self) -> Common<'_> {
+        Common {
+            tenant_id: &self.tenant_id,
+            reason: &self.reason,
+            tracking_id: &self.tracking_id,
+            dry_run: self.dry_run,
+            sla_timestamp: self.sla_timestamp.as_deref(),
+            page_token: None,
+        }
+    }
+
+    fn place(&self) -> Result<Place, Refusal> {
+        Ok(Place {
+            store: Some(proto::parse_field("store_id", &self.store_id)?),
+            record: Some(proto::parse_field("label_id", &self.label_id)?),
+        })
+    }
+
+    async fn call(gateway: &Gateway, asked: &Asked) -> Result<Answer, CallError> {
+        let mut client = gateway.exporter_triggers().ok_or_else(|| not_configured(Self::TRIGGER))?;
+        let request = request_to_wire!(TriggerLabelReexportRequest, asked, {
+            store_id: asked.store_id(),
+            label_id: asked.record_id(),
+        });
+        let answer = call(Peer::Trigger(Self::TRIGGER.service()), client.trigger_label_reexport(request)).await?;
+        Ok(answer_from_wire!(answer))
+    }
+}
