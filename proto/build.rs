@@ -4,7 +4,7 @@ use std::{env, error::Error, fs, path::PathBuf};
 
 use prost::Message as _;
 
-const FILES: [&str; 6] = [
+const FILES: [&str; 7] = [
     "cqs/v1/cqs.proto",
     "dtoflow/v1/dtoflow.proto",
     "records/v1/records.proto",

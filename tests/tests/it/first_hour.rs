@@ -19,9 +19,14 @@ const REFUSAL_LIMIT: Duration = Duration::from_secs(10);
 
 /// The code block of the README that follows `<!-- run:NAME -->`.
 fn readme_block(name: &str) -> String {
-    let readme = fs::read_to_string(workspace_root().join("README.md")).expect("the README");
+    block_of("README.md", name)
+}
+
+/// The code block of a document that follows `<!-- run:NAME -->`.
+fn block_of(document: &str, name: &str) -> String {
+    let text = fs::read_to_string(workspace_root().join(document)).expect("the document");
     let marker = format!("<!-- run:{name} -->");
-    let (_, after) = readme.split_once(&marker).unwrap_or_else(|| panic!("the README has no {marker}"));
+    let (_, after) = text.split_once(&marker).unwrap_or_else(|| panic!("{document} has no {marker}"));
     let block = after.split_once("```sh\n").and_then(|(_, code)| code.split_once("\n```"));
     block.unwrap_or_else(|| panic!("no code after {marker}")).0.to_owned()
 }
@@ -120,6 +125,8 @@ async fn the_printed_and_the_readmes_commands_do_what_they_say() {
     finished_in_time(&topology, &accepted(&paste(&readme, &folder).await), true).await;
     topology.assert_exact().await;
 
+    exports_again_as_the_runbook_says(&topology).await;
+
     // A second start finds its data and goes on.
     let records = topology.tables().await.records(None).await;
     let notifications = topology.tables().await.notifications_ever().await;
@@ -132,6 +139,25 @@ async fn the_printed_and_the_readmes_commands_do_what_they_say() {
     assert_eq!(topology.tables().await.notifications_ever().await, notifications);
     finished_in_time(&topology, &accepted(&paste(&run, &folder).await), true).await;
     topology.stop().await;
+}
+
+/// The runbook's commands, one after the other, on a store whose pictures were lost.
+async fn exports_again_as_the_runbook_says(topology: &Topology) {
+    let block = |name: &str| block_of("docs/runbooks/re-export.md", name);
+    let names = block("names").replace("http://127.0.0.1:8080", topology.anonymous().base());
+    let names = names.replace(".reshelf/operator.token", &topology.data.operator_token().display().to_string());
+    let run = async |name: &str| paste(&format!("{names}\n{}", block(name)), topology.folder()).await;
+    let listed = run("look").await;
+    assert!(listed.contains("\"access_point_id\":\"ap-1\""), "{listed}");
+    let dry = run("dry").await;
+    assert!(dry.contains("\"would_run_on\":\"hardware-exporter\""), "{dry}");
+    let accepted = run("live").await;
+    assert!(accepted.contains("/operations/INC-4712"), "{accepted}");
+    let operation = topology.finished(demo::TENANT, "INC-4712", OPERATION_LIMIT).await;
+    assert_eq!(operation.state(), OperationState::Succeeded, "{operation:#?}");
+    assert!(run("follow").await.contains("hardware-exporter"));
+    let label = run("label").await;
+    assert!(label.contains("\"state\":\"LOST\"") && label.contains("\"evidence\":\"WRITTEN\""), "{label}");
 }
 
 /// Starts `reshelf dev` where it cannot, and gives the one line it says.

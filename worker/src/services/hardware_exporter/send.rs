@@ -47,9 +47,10 @@ impl Visit<'_> {
         let mut verdicts = Vec::with_capacity(errands.len());
         let mut ready = Vec::with_capacity(errands.len());
         for errand in errands {
-            match self.unless_running(errand) {
-                Ok(errand) => ready.push(errand),
-                Err(verdict) => verdicts.push(verdict),
+            let errand = self.caught_up(errand);
+            match self.if_running(&errand) {
+                None => ready.push(errand),
+                Some(verdict) => verdicts.push(verdict),
             }
         }
         ready.sort_by_key(|errand| self.label(errand).map(|label| label.sla));
@@ -79,15 +80,15 @@ impl Visit<'_> {
         fit.clamp(1, ANNOUNCED_MAX).max(least)
     }
 
-    /// The errand, unless a call that carries another picture to its label may still run.
-    fn unless_running(&self, mut errand: Errand) -> Result<Errand, (usize, Verdict)> {
+    /// The errand with what is known by now of an earlier call to its label.
+    fn caught_up(&self, mut errand: Errand) -> Errand {
         let now = self.now();
         let late = self.lane.take_late(&errand.carry.sending());
         let before = &mut errand.carry.before;
         if let Some(answer) = late {
             *before = over(std::mem::take(before), answer, now);
         }
-        self.if_running(&errand).map_or(Ok(errand), Err)
+        errand
     }
 
     /// Reads the pictures and unpacks them. What cannot go out gets its verdict here.
@@ -102,16 +103,16 @@ impl Visit<'_> {
             let carry = &errand.carry;
             match read.record_as::<SourceEslImage>(carry.source, &carry.label.record(carry.source)) {
                 Err(cause) => verdicts.extend(not_carried(self.context, self.labels, errand, cause)),
-                Ok(found) => match found.record.filter(|source| source.digest == carry.outgoing.digest) {
-                    Some(source) => ready.push((errand, source)),
-                    // The picture is newer than what the merger named: its next word is on its way.
-                    None => {
-                        let until = self.now().plus_ms(MERGE_DEFER_MS);
-                        let cause =
-                            "the source picture is not the one that was merged; waiting for the merger".to_owned();
-                        verdicts.push((errand.index, Verdict::Settled(Outcome::Defer { until, cause })));
+                Ok(found) => {
+                    if let Some(source) = found.record.filter(|source| source.digest == carry.outgoing.digest) {
+                        ready.push((errand, source));
+                        continue;
                     }
-                },
+                    // The picture is newer than what the merger named: its next word is on its way.
+                    let until = self.now().plus_ms(MERGE_DEFER_MS);
+                    let cause = "the source picture is not the one that was merged; waiting for the merger".to_owned();
+                    verdicts.push((errand.index, Verdict::Settled(Outcome::Defer { until, cause })));
+                }
             }
         }
         let unpacked = on_cpu(ready, |(errand, source)| {

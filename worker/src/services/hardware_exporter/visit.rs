@@ -178,13 +178,11 @@ impl Visit<'_> {
             }
             Delivered::Lost { cause } => {
                 let status = status::lost(sent, &cause, now);
-                match after_losses(status.losses, now) {
-                    Some(until) => (status, Outcome::Defer { until, cause }),
-                    None => {
-                        let write = RecordWrite::put(label, DtoType::StoreEslStatus, &status, errand.carry.inputs);
-                        return Some((errand.index, Verdict::Write(write, Reported::Again)));
-                    }
-                }
+                let Some(until) = after_losses(status.losses, now) else {
+                    let write = RecordWrite::put(label, DtoType::StoreEslStatus, &status, errand.carry.inputs);
+                    return Some((errand.index, Verdict::Write(write, Reported::Again)));
+                };
+                (status, Outcome::Defer { until, cause })
             }
             // A later worker holds the store: it knows better what the status is.
             Delivered::Superseded { cause } => {

@@ -38,7 +38,7 @@ const WRITERS: usize = 8;
 /// Files of one call: as many as a batch of the exporter has labels at most.
 const PER_CALL: usize = 2_000;
 /// Longest wait for one call: a disk that takes longer is broken.
-const CALL_LIMIT: Duration = Duration::from_secs(60);
+const CALL_LIMIT: Duration = Duration::from_mins(1);
 
 /// The driver.
 pub(crate) struct FolderDriver {
