@@ -35,7 +35,7 @@ pub(crate) struct LabelReexportRequest {
     #[schema(example = "berlin")]
     store_id: String,
     /// The label.
-    #[schema(example = "esl-0001")]
+    #[schema(example = "L0001")]
     label_id: String,
     /// Why, 1 to 500 characters without control characters. Stands in the audit log.
     #[schema(min_length = 1, max_length = 500)]
@@ -57,7 +57,7 @@ pub(crate) struct LabelReexportRequest {
         content = LabelReexportRequest,
         description = "At most 64 KiB.",
         example = json!({
-            "tenant_id": "demo", "store_id": "berlin", "label_id": "esl-0001",
+            "tenant_id": "demo", "store_id": "berlin", "label_id": "L0001",
             "reason": "INC-4713: blank after a battery change", "tracking_id": "INC-4713-label", "dry_run": true
         })
     ),
