@@ -47,6 +47,11 @@ pub(crate) struct LabelReexportRequest {
     dry_run: bool,
     /// When it should be done, RFC 3339. Left out: now, for this trigger has no allowance.
     sla_timestamp: Option<String>,
+    /// `plan_id` of a dry run's answer: the run is held to what that counted.
+    plan_id: Option<String>,
+    /// Labels that may have come or gone since the plan, summed over stores. Left out: none. With `plan_id` only.
+    #[schema(minimum = 0)]
+    max_drift: Option<i64>,
 }
 
 /// Send the picture of one label again.
@@ -88,6 +93,7 @@ impl TriggerBody for LabelReexportRequest {
             dry_run: self.dry_run,
             sla_timestamp: self.sla_timestamp.as_deref(),
             page_token: None,
+            plan: (self.plan_id.as_deref(), self.max_drift),
         }
     }
 

@@ -45,6 +45,11 @@ pub(crate) struct StoreReexportRequest {
     /// When it should be done, RFC 3339. Left out: now plus the trigger's bulk allowance, so that ordinary changes go
     /// first.
     sla_timestamp: Option<String>,
+    /// `plan_id` of a dry run's answer: the run is held to what that counted.
+    plan_id: Option<String>,
+    /// Labels that may have come or gone since the plan, summed over stores. Left out: none. With `plan_id` only.
+    #[schema(minimum = 0)]
+    max_drift: Option<i64>,
 }
 
 /// Send the picture of every label of a store again.
@@ -86,6 +91,7 @@ impl TriggerBody for StoreReexportRequest {
             dry_run: self.dry_run,
             sla_timestamp: self.sla_timestamp.as_deref(),
             page_token: None,
+            plan: (self.plan_id.as_deref(), self.max_drift),
         }
     }
 
