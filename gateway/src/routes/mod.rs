@@ -2,9 +2,9 @@
 //!
 //! Deliberately not here: any way to pause or change an operation (its own issue), anything that names a queue.
 
-mod admission;
 pub(crate) mod access_point_reexport;
 pub(crate) mod access_points;
+mod admission;
 pub(crate) mod audit;
 pub(crate) mod design_refresh;
 pub(crate) mod designs;

@@ -63,6 +63,9 @@ const POLICY: &[(&str, &[ServiceName])] = &[
     ("studio_renderer.v1.StudioRendererTriggers/TriggerDesignRefresh", GATEWAY),
     ("studio_renderer.v1.StudioRendererTriggers/TriggerStudioStoreRerender", GATEWAY),
     ("studio_renderer.v1.StudioRendererTriggers/PreviewDesignRefresh", GATEWAY),
+    ("hardware_exporter.v1.HardwareExporterTriggers/TriggerStoreReexport", GATEWAY),
+    ("hardware_exporter.v1.HardwareExporterTriggers/TriggerAccessPointReexport", GATEWAY),
+    ("hardware_exporter.v1.HardwareExporterTriggers/TriggerLabelReexport", GATEWAY),
 ];
 
 /// Every RPC of every contract, as `package.Service/Method`.
