@@ -14,10 +14,12 @@
 
 pub mod announce;
 mod error;
+pub mod failure_store;
 mod maintainer;
 pub mod memory;
 pub mod model;
 pub mod policy;
+mod retention;
 mod server;
 pub mod sqlite;
 mod steps;
@@ -27,6 +29,7 @@ mod wakeups;
 
 pub use error::StoreError;
 pub use maintainer::Maintainer;
+pub use retention::RetentionSettings;
 pub use server::{CqsServer, CqsServerParts};
 pub use store::CqsStore;
 pub use unit::AuditFilter;

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use daemon::shutdown::Shutdown;
 use domain::Clock;
 
-use crate::{CqsStore, Wakeups};
+use crate::{CqsStore, RetentionSettings, StoreError, Wakeups};
 
 /// Between two rounds. At the busiest a queue appends some hundred deltas a second; a reading adds those of one interval. A
 /// pause that ends by itself ends no later than this.
@@ -13,18 +13,28 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// How often as long as a chunk took nothing more of a cancelled operation is removed: so clearing takes at most a seventh
 /// of the writer from other lanes.
 const CLEAR_REST: u32 = 6;
+/// Rounds between two looks at what is over for long: a minute, of times counted in days.
+const ROUNDS_PER_RETENTION: u32 = 60;
 
-/// Folds the ledger, ends pauses and limits, removes what cancelled operations left, forgets what nobody asks for any more.
+/// Folds the ledger, ends pauses and limits, removes what cancelled operations left, moves failures into the retries that
+/// took them over, forgets what nobody asks for any more.
 pub struct Maintainer {
     store: Arc<dyn CqsStore>,
     clock: Arc<dyn Clock>,
     wakeups: Wakeups,
+    retention: RetentionSettings,
 }
 
 impl Maintainer {
     /// Upkeep of that store; `wakeups` are the server's.
     pub fn new(store: Arc<dyn CqsStore>, clock: Arc<dyn Clock>, wakeups: Wakeups) -> Self {
-        Self { store, clock, wakeups }
+        Self { store, clock, wakeups, retention: RetentionSettings::default() }
+    }
+
+    /// Keeps what is over that long.
+    #[must_use]
+    pub fn keeping(self, retention: RetentionSettings) -> Self {
+        Self { retention, ..self }
     }
 
     /// Works until `shutdown` asks for a drain. A failed round is logged and tried again: nothing depends on when it is
@@ -34,26 +44,35 @@ impl Maintainer {
     }
 
     async fn rounds(&self, shutdown: &Shutdown) {
+        let mut round = 0_u32;
         while rest(INTERVAL, shutdown).await {
-            self.round(shutdown).await;
+            round = round.wrapping_add(1);
+            let retention_is_due = round.is_multiple_of(ROUNDS_PER_RETENTION);
+            if let Err(error) = self.round(shutdown, retention_is_due).await {
+                tracing::error!(%error, "upkeep failed; tried again at the next round");
+            }
         }
     }
 
-    async fn round(&self, shutdown: &Shutdown) {
-        loop {
-            match self.store.maintain(self.clock.now()).await {
-                Ok((woken, more)) => {
-                    self.wakeups.wake(&woken);
-                    if !more || shutdown.soft.is_cancelled() {
-                        return;
-                    }
-                }
-                Err(error) => {
-                    tracing::error!(%error, "upkeep failed; tried again at the next round");
-                    return;
-                }
-            }
-        }
+    /// Each part in bounded steps until nothing is left of it, or the drain begins.
+    async fn round(&self, shutdown: &Shutdown, retention_is_due: bool) -> Result<(), StoreError> {
+        let goes_on = || !shutdown.soft.is_cancelled();
+        while self.maintain().await? && goes_on() {}
+        while self.fill().await? && goes_on() {}
+        while retention_is_due && self.store.retain(self.retention, self.clock.now()).await? && goes_on() {}
+        Ok(())
+    }
+
+    async fn maintain(&self) -> Result<bool, StoreError> {
+        let (woken, more) = self.store.maintain(self.clock.now()).await?;
+        self.wakeups.wake(&woken);
+        Ok(more)
+    }
+
+    async fn fill(&self) -> Result<bool, StoreError> {
+        let filled = self.store.fill_retries(self.clock.now()).await?;
+        self.wakeups.wake(&filled.woken);
+        Ok(filled.more)
     }
 
     /// Removes what cancelled operations left waiting, chunk by chunk.

@@ -10,6 +10,7 @@ use futures::future::BoxFuture;
 use crate::{
     StoreError,
     announce::Woken,
+    failure_store::FailureStore,
     model::{Act, AuditRow, Backlog, ControlAsk, Exclusive, Lease, OperationReport, Receipt, Terms},
     policy::choice::Tally,
     unit::AuditFilter,
@@ -194,7 +195,7 @@ pub struct Controlled {
 }
 
 /// Storage of the change queue service. `now` is the service's time; an engine with a clock of its own may use that.
-pub trait CqsStore: Send + Sync + 'static {
+pub trait CqsStore: FailureStore + Send + Sync + 'static {
     /// Makes or changes a queue; true when it was made.
     fn configure_queue(&self, ask: ConfigureAsk) -> Step<'_, bool>;
 

@@ -5,13 +5,14 @@
 
 use std::future::Future;
 
-use domain::{LaneKind, QueueName, SplitItem, StoreId, TenantId, Timestamp, TrackingId};
+use domain::{LaneKind, QueueName, SplitItem, StoreId, TenantId, Timestamp, TrackingId, Urn};
 
 use crate::{
     StoreError,
     model::{
-        Act, AuditRow, Backlog, Control, Counts, DeadLetter, FailureGroup, Head, HeadChange, HeadKey, Lane, Lease,
-        LedgerKey, NewLane, Operation, Pace, PlaceReport, Queue, RecordKey, Row, RowKind, SplitCounts,
+        Act, AuditRow, Backlog, Control, Counts, DeadLetter, DeadRange, DeadRow, FailureGroup, Head, HeadChange,
+        HeadKey, Lane, Lease, LedgerKey, NewLane, Operation, Pace, PlaceReport, Queue, RecordFate, RecordKey,
+        RetryRule, Row, RowKind, SplitCounts,
     },
 };
 
@@ -43,8 +44,8 @@ pub(crate) trait Lanes: Send {
     fn lane_ordinary(&mut self, tenant: &TenantId, now: Timestamp) -> impl Future<Output = Result<Lane>> + Send;
     /// Opens a lane.
     fn lane_open(&mut self, lane: NewLane, now: Timestamp) -> impl Future<Output = Result<Lane>> + Send;
-    /// Whether nothing of the lane waits or is leased, in any queue. In a cancelled lane nothing waits: rows that are not
-    /// removed yet do not count.
+    /// Whether nothing of the lane waits or is leased, in any queue, and no retry rule that fills it is unfinished. In a
+    /// cancelled lane nothing waits: rows that are not removed yet, or not moved, do not count.
     fn lane_is_idle(&mut self, lane: i64) -> impl Future<Output = Result<bool>> + Send;
     /// Forgets idle split lanes opened before that time, at most `limit`.
     fn lane_prune(&mut self, before: Timestamp, limit: usize) -> impl Future<Output = Result<()>> + Send;
@@ -209,7 +210,8 @@ pub(crate) trait Ledger: Send {
     fn ledger_revision(&mut self, lanes: &[i64]) -> impl Future<Output = Result<Vec<(i64, i64)>>> + Send;
     /// Folds the oldest deltas, at most `limit`; how many they were.
     fn ledger_fold(&mut self, limit: usize) -> impl Future<Output = Result<usize>> + Send;
-    /// Appends to the dead letter; records are marked undelivered.
+    /// Appends to the dead letter; records are marked undelivered, by which failure, and
+    /// an operation's failures counted by cause.
     fn dead_append(
         &mut self,
         queue: i64,
@@ -231,6 +233,41 @@ pub(crate) trait Ledger: Send {
     fn undelivered_put(&mut self, queue: i64, records: &[RecordKey]) -> impl Future<Output = Result<()>> + Send;
     /// Takes the undelivered marks of these records in the queue away.
     fn undelivered_clear(&mut self, queue: i64, records: &[RecordKey]) -> impl Future<Output = Result<()>> + Send;
+}
+
+/// Failures, their retries, and where a record is.
+pub(crate) trait Failures: Send {
+    /// The last position in the dead letter; 0 while it is empty.
+    fn dead_last(&mut self) -> impl Future<Output = Result<i64>> + Send;
+    /// How many failures of an operation's lane in a queue nobody took over yet; with a cause, only those with exactly it.
+    /// From the counts by cause, not from the rows.
+    fn dead_open(&mut self, lane: i64, queue: i64, cause: Option<&str>) -> impl Future<Output = Result<i64>> + Send;
+    /// Failures of a lane in a queue by position, taken over or not.
+    fn dead_page(&mut self, range: &DeadRange) -> impl Future<Output = Result<Vec<DeadRow>>> + Send;
+    /// Notes that the operation of `lane` took over the failures at these positions, also in the counts by cause.
+    fn dead_retried(&mut self, positions: &[i64], lane: i64) -> impl Future<Output = Result<()>> + Send;
+    /// Stores retry rules; one of the same lane and queue is overwritten.
+    fn retry_put(&mut self, rules: &[RetryRule]) -> impl Future<Output = Result<()>> + Send;
+    /// Unfinished rules, those of older lanes first. One that another unit of work found is passed over until that one's
+    /// end.
+    fn retry_pending(&mut self, limit: usize) -> impl Future<Output = Result<Vec<RetryRule>>> + Send;
+    /// Rules that fill one of these lanes or take from one of them, by lane and queue.
+    fn retry_of(&mut self, lanes: &[i64]) -> impl Future<Output = Result<Vec<RetryRule>>> + Send;
+    /// Where something about these records waits, is leased, or failed and was neither taken over nor handled since: what
+    /// an undelivered mark names.
+    fn record_fates(&mut self, urns: &[Urn]) -> impl Future<Output = Result<Vec<RecordFate>>> + Send;
+}
+
+/// What is forgotten after its time.
+pub(crate) trait Retention: Send {
+    /// Lanes of operations that finished before that time and whose failures no unfinished rule takes, oldest first.
+    fn operation_expired(&mut self, before: Timestamp, limit: usize) -> impl Future<Output = Result<Vec<i64>>> + Send;
+    /// Forgets at most `limit` failures of an operation's lane, and with the last of them the operation, its counts, its
+    /// rules and its lane; true then. Marks of undelivered records stay.
+    fn operation_forget(&mut self, lane: i64, limit: usize) -> impl Future<Output = Result<bool>> + Send;
+    /// Forgets failures from before that time in lanes that are no operation's, at most `limit`; how many. Marks of
+    /// undelivered records stay.
+    fn dead_prune(&mut self, before: Timestamp, limit: usize) -> impl Future<Output = Result<usize>> + Send;
 }
 
 /// Operations.
@@ -325,6 +362,12 @@ pub(crate) trait Clocked {
 }
 
 /// An open unit of work.
-pub(crate) trait Unit: Queues + Lanes + Rows + Leases + Ledger + Operations + Controls + Paces + Audit {}
+pub(crate) trait Unit:
+    Queues + Lanes + Rows + Leases + Ledger + Failures + Retention + Operations + Controls + Paces + Audit
+{
+}
 
-impl<T: Queues + Lanes + Rows + Leases + Ledger + Operations + Controls + Paces + Audit> Unit for T {}
+impl<T: Queues + Lanes + Rows + Leases + Ledger + Failures + Retention + Operations + Controls + Paces + Audit> Unit
+    for T
+{
+}

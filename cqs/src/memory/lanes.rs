@@ -142,7 +142,8 @@ impl MemoryUnit {
 
     fn is_idle(&self, lane: i64) -> bool {
         let cancelled = self.work.lanes.get(&lane).is_some_and(|(lane, _)| lane.gate.cancelled);
-        (cancelled || !self.work.waiting.values().any(|(_, row)| row.lane == lane))
+        let filling = self.work.retries.values().any(|rule| rule.lane == lane && !rule.done);
+        (cancelled || (!filling && !self.work.waiting.values().any(|(_, row)| row.lane == lane)))
             && !self.work.leases.values().any(|lease| lease.lane == lane)
     }
 

@@ -16,7 +16,8 @@ impl Leases for MemoryUnit {
         self.work.leases.insert(generation, Lease { generation, ..lease.clone() });
         for row in rows {
             self.take_waiting(row.id);
-            self.work.leased.insert((generation, row.id), row.clone());
+            // Why it waited does not go along.
+            self.work.leased.insert((generation, row.id), Row { cause: String::new(), ..row.clone() });
         }
         Ok(generation)
     }

@@ -7,7 +7,7 @@ use domain::Timestamp;
 use super::MemoryUnit;
 use crate::{
     StoreError,
-    model::{Counts, DeadLetter, FailureGroup, LedgerKey, RecordKey, record_key},
+    model::{Counts, DeadLetter, DeadRow, FailureGroup, LedgerKey, RecordKey, record_key},
     unit::Ledger,
 };
 
@@ -48,29 +48,33 @@ impl Ledger for MemoryUnit {
         Ok(folded)
     }
 
-    async fn dead_append(&mut self, queue: i64, dead: &[DeadLetter], _: Timestamp) -> Result<(), StoreError> {
+    async fn dead_append(&mut self, queue: i64, dead: &[DeadLetter], now: Timestamp) -> Result<(), StoreError> {
         for letter in dead {
+            self.work.last_dead += 1;
             if let Some(record) = record_key(&letter.row.item) {
-                self.work.undelivered.insert((queue, record));
+                self.work.undelivered.insert((queue, record), Some(self.work.last_dead));
             }
-            self.work.dead.push((queue, letter.clone()));
+            let (position, cause) = (self.work.last_dead, letter.cause.clone());
+            let dead = DeadRow { position, queue, row: letter.row.clone(), cause, at: now, retried_by: None };
+            self.work.dead.insert(position, dead);
         }
         Ok(())
     }
 
     async fn dead_groups(&mut self, lane: i64, limit: usize) -> Result<Vec<FailureGroup>, StoreError> {
-        let mut groups: BTreeMap<(i64, &str), (i64, String)> = BTreeMap::new();
-        for (queue, letter) in self.work.dead.iter().filter(|(_, letter)| letter.row.lane == lane) {
-            let urn = letter.row.item.target.urn().to_string();
-            let group = groups.entry((*queue, &letter.cause)).or_insert((0, urn.clone()));
+        let mut groups: BTreeMap<(i64, &str), (i64, i64, String)> = BTreeMap::new();
+        for dead in self.work.dead.values().filter(|dead| dead.row.lane == lane) {
+            let urn = dead.row.item.target.urn().to_string();
+            let group = groups.entry((dead.queue, &dead.cause)).or_insert((0, 0, urn.clone()));
             group.0 += 1;
-            group.1 = group.1.clone().min(urn);
+            group.1 += i64::from(dead.retried_by.is_some());
+            group.2 = group.2.clone().min(urn);
         }
         let mut groups: Vec<FailureGroup> = groups
             .into_iter()
-            .filter_map(|((queue, cause), (count, sample_urn))| {
+            .filter_map(|((queue, cause), (count, retried, sample_urn))| {
                 let queue = self.work.queues.iter().find(|found| found.id == queue)?.name.clone();
-                Some(FailureGroup { queue, cause: cause.to_owned(), count, sample_urn })
+                Some(FailureGroup { queue, cause: cause.to_owned(), count, retried, sample_urn })
             })
             .collect();
         groups.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| (&a.queue, &a.cause).cmp(&(&b.queue, &b.cause))));
@@ -79,16 +83,18 @@ impl Ledger for MemoryUnit {
     }
 
     async fn undelivered_any(&mut self, queue: i64, _: i64) -> Result<bool, StoreError> {
-        Ok(self.work.undelivered.iter().any(|(marked, _)| *marked == queue))
+        Ok(self.work.undelivered.keys().any(|(marked, _)| *marked == queue))
     }
 
     async fn undelivered_among(&mut self, queue: i64, records: &[RecordKey]) -> Result<Vec<RecordKey>, StoreError> {
-        let marked = |record: &&RecordKey| self.work.undelivered.contains(&(queue, (*record).clone()));
+        let marked = |record: &&RecordKey| self.work.undelivered.contains_key(&(queue, (*record).clone()));
         Ok(records.iter().filter(marked).cloned().collect())
     }
 
     async fn undelivered_put(&mut self, queue: i64, records: &[RecordKey]) -> Result<(), StoreError> {
-        self.work.undelivered.extend(records.iter().map(|record| (queue, record.clone())));
+        for record in records {
+            self.work.undelivered.entry((queue, record.clone())).or_insert(None);
+        }
         Ok(())
     }
 

@@ -6,12 +6,14 @@
 
 mod audit;
 mod controls;
+mod failures;
 mod lanes;
 mod leases;
 mod ledger;
 mod operations;
 mod paces;
 mod queues;
+mod retention;
 mod rows;
 
 use std::{
@@ -28,8 +30,8 @@ use crate::{
     StoreError,
     announce::{Announcement, LeaseLane, Woken},
     model::{
-        Act, AuditRow, CoalesceKey, Control, Counts, DeadLetter, Lane, Lease, LedgerKey, Operation, Queue, RecordKey,
-        Row, RowKind, SplitCounts,
+        Act, AuditRow, CoalesceKey, Control, Counts, DeadRow, Lane, Lease, LedgerKey, Operation, Queue, RecordKey,
+        RetryRule, Row, RowKind, SplitCounts,
     },
     steps,
     unit::SplitKey,
@@ -56,8 +58,12 @@ struct State {
     folded: BTreeMap<LedgerKey, Counts>,
     /// Deltas folded so far, per lane.
     folded_changes: BTreeMap<i64, i64>,
-    dead: Vec<(i64, DeadLetter)>,
-    undelivered: BTreeSet<(i64, RecordKey)>,
+    /// Failures by position.
+    dead: BTreeMap<i64, DeadRow>,
+    /// Retry rules by lane and queue.
+    retries: BTreeMap<(i64, i64), RetryRule>,
+    /// Marked records by queue, with the position of the failure that left the mark.
+    undelivered: BTreeMap<(i64, RecordKey), Option<i64>>,
     operations: Vec<Operation>,
     controls: BTreeMap<i64, Control>,
     /// Cancelled lanes that may have rows left.
@@ -68,6 +74,8 @@ struct State {
     paces: BTreeSet<(Timestamp, i64, i64, i64)>,
     audit: Vec<AuditRow>,
     last_row: i64,
+    last_dead: i64,
+    last_operation: i64,
     last_lane: i64,
     last_generation: i64,
 }
@@ -151,6 +159,7 @@ impl MemoryCqsStore {
 }
 
 crate::store::steps_of!(MemoryCqsStore);
+crate::failure_store::failure_steps_of!(MemoryCqsStore);
 
 /// The lane that a live lease stands for; refuses with `STALE_LEASE` when it is over.
 pub async fn lease_check(unit: &mut MemoryUnit, lease: &LeaseRef, now: Timestamp) -> Result<LeaseLane, StoreError> {

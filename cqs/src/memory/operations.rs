@@ -31,8 +31,8 @@ impl Operations for MemoryUnit {
         if self.operation_find(&operation.tenant, &operation.tracking_id).await?.is_some() {
             return Ok(false);
         }
-        let id = i64::try_from(self.work.operations.len()).unwrap_or(i64::MAX) + 1;
-        self.work.operations.push(Operation { id, ..operation.clone() });
+        self.work.last_operation += 1;
+        self.work.operations.push(Operation { id: self.work.last_operation, ..operation.clone() });
         Ok(true)
     }
 

@@ -99,4 +99,8 @@ pub struct QueueCounts {
     pub labels: Counts,
     /// Of parents.
     pub parents: Counts,
+    /// Of the failed labels: taken over by a retry.
+    pub labels_retried: i64,
+    /// Of the failed parents: taken over by a retry.
+    pub parents_retried: i64,
 }

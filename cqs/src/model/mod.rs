@@ -2,6 +2,7 @@
 
 mod audit;
 mod control;
+mod failure;
 mod lane;
 mod ledger;
 mod operation;
@@ -13,6 +14,7 @@ pub use control::{
     Act, Action, ActionKind, Approval, ApprovalState, BlockCause, Blocked, Control, ControlAsk, Gate, Hold,
     LimitChange, Limited, Limits, Pace, Pause, PlaceReport, Receipt, State, StopFrom, StopWhen, Terms,
 };
+pub use failure::{DeadRange, DeadRow, Failure, FateState, Lineage, RecordFate, RetryRule};
 pub use lane::{Head, HeadChange, HeadKey, Lane, LaneClass, Lease, NewLane, SplitCounts};
 pub use ledger::{Counts, LedgerKey, QueueCounts};
 pub use operation::{DeadLetter, FailureGroup, Operation, OperationReport, StageReport};

@@ -2,7 +2,7 @@
 
 use domain::{OperatorSubject, QueueName, Reason, TenantId, Timestamp, TrackingId, Urn};
 
-use super::{Blocked, Control, QueueCounts, Row, State};
+use super::{Blocked, Control, Lineage, QueueCounts, Row, State};
 
 /// A row that will not be tried again.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub struct FailureGroup {
     pub cause: String,
     /// How many.
     pub count: i64,
+    /// Of them taken over by a retry.
+    pub retried: i64,
     /// One of them.
     pub sample_urn: String,
 }
@@ -70,6 +72,8 @@ pub struct OperationReport {
     pub queues: Vec<QueueCounts>,
     /// Failed items by cause.
     pub failures: Vec<FailureGroup>,
+    /// What it retries, and what retries it.
+    pub lineage: Lineage,
     /// What stops or slows it.
     pub control: Control,
     /// Where it stands.

@@ -41,6 +41,8 @@ pub struct Row {
     pub company: Company,
     /// Where an unfinished split goes on.
     pub cursor: String,
+    /// Why it came back from its last lease; empty for a row that did not, or that a new change renewed.
+    pub cause: String,
 }
 
 /// Whether a row may be leased together with others. A row whose lease lapsed is not: if it brought its worker down, it

@@ -81,6 +81,7 @@ fn merge(into: &mut Row, from: &Row, lane: LaneKind, arrival: Arrival) {
             into.attempts = 0;
             into.due_at = None;
             into.cursor.clear();
+            into.cause.clear();
         }
         Arrival::Back => {
             into.due_at = match (into.due_at, from.due_at) {

@@ -41,12 +41,12 @@ pub(crate) fn of_outcome(row: &Row, outcome: Outcome, now: Timestamp, jitter: u6
                 return Fate::Dead { cause };
             }
             let due_at = now.plus_ms(backoff_ms(attempts, jitter));
-            Fate::Waits(Box::new(Row { attempts, due_at: Some(due_at), company: Company::Batch, ..row.clone() }))
+            Fate::Waits(Box::new(Row { attempts, due_at: Some(due_at), company: Company::Batch, cause, ..row.clone() }))
         }
-        Outcome::Defer { until, .. } => {
+        Outcome::Defer { until, cause } => {
             let until = until.min(now.plus_ms(DEFER_MAX_MS));
             let due_at = (until > now).then_some(until);
-            Fate::Waits(Box::new(Row { due_at, company: Company::Batch, ..row.clone() }))
+            Fate::Waits(Box::new(Row { due_at, company: Company::Batch, cause, ..row.clone() }))
         }
     }
 }

@@ -25,6 +25,7 @@ fn row(id: i64, sla: i64) -> Row {
         due_at: None,
         company: Company::Batch,
         cursor: String::new(),
+        cause: String::new(),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod audit;
 mod control;
+mod failures;
 mod operation;
 mod queue;
 mod self_enqueue;
@@ -245,5 +246,26 @@ impl ChangeQueueService for CqsServer {
         request: Request<wire::ListAuditRequest>,
     ) -> Result<Response<wire::ListAuditResponse>, Status> {
         self.list_audit(request).await.map(Response::new).map_err(status("ListAudit"))
+    }
+
+    async fn list_failures(
+        &self,
+        request: Request<wire::ListFailuresRequest>,
+    ) -> Result<Response<wire::ListFailuresResponse>, Status> {
+        self.list_failures(request).await.map(Response::new).map_err(status("ListFailures"))
+    }
+
+    async fn retry_failures(
+        &self,
+        request: Request<wire::RetryFailuresRequest>,
+    ) -> Result<Response<wire::RetryFailuresResponse>, Status> {
+        self.retry_failures(request).await.map(Response::new).map_err(status("RetryFailures"))
+    }
+
+    async fn get_record_fates(
+        &self,
+        request: Request<wire::GetRecordFatesRequest>,
+    ) -> Result<Response<wire::GetRecordFatesResponse>, Status> {
+        self.get_record_fates(request).await.map(Response::new).map_err(status("GetRecordFates"))
     }
 }

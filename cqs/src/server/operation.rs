@@ -13,7 +13,7 @@ use crate::{
     StoreError,
     model::{
         Act, ActionKind, Approval, ApprovalState, BlockCause, Blocked, Counts, FailureGroup, Hold, OperationReport,
-        QueueCounts, StageReport, State, StopWhen,
+        QueueCounts, RetryRule, StageReport, State, StopWhen,
     },
     policy::control,
 };
@@ -66,9 +66,21 @@ impl CqsServer {
 
 pub(super) fn operation_to_wire(report: OperationReport) -> wire::Operation {
     let controls = controls_to_wire(&report);
-    let OperationReport { operation, queues, failures, control, state, blocked, stages, revision, quiet_by: _ } =
-        report;
+    let OperationReport {
+        operation,
+        queues,
+        failures,
+        lineage,
+        control,
+        state,
+        blocked,
+        stages,
+        revision,
+        quiet_by: _,
+    } = report;
     let stage = |counts: &QueueCounts| stages.iter().find(|stage| stage.queue == counts.queue);
+    // Parents that were cancelled are not split, so the totals are not those of the whole scope.
+    let parents_left = queues.iter().any(|counts| counts.parents.open() + counts.parents.cancelled > 0);
     wire::Operation {
         tenant_id: operation.tenant.to_string(),
         tracking_id: operation.tracking_id.to_string(),
@@ -81,8 +93,7 @@ pub(super) fn operation_to_wire(report: OperationReport) -> wire::Operation {
         sla_timestamp: Some(timestamp_to_wire(operation.sla)),
         finished_at: operation.finished_at.map(timestamp_to_wire),
         state: state_to_wire(state).into(),
-        // Parents that were cancelled are not split, so the totals are not those of the whole scope.
-        expansion_complete: !queues.iter().any(|counts| counts.parents.open() + counts.parents.cancelled > 0),
+        expansion_complete: !lineage.is_filling() && !parents_left,
         queues: queues.iter().map(|counts| counts_to_wire(counts, stage(counts))).collect(),
         failures: failures.into_iter().map(failures_to_wire).collect(),
         items_enqueued: i32::try_from(operation.items_enqueued).unwrap_or(i32::MAX),
@@ -92,6 +103,8 @@ pub(super) fn operation_to_wire(report: OperationReport) -> wire::Operation {
         allowed: control::allowed(state).iter().map(|kind| kind_to_wire(*kind).into()).collect(),
         stop_when: control.terms.stop_when.map(stop_when_to_wire),
         plan_id: control.terms.plan_id,
+        retry_of: lineage.rules.first().map(|rule| rule.parent_tracking_id.to_string()).unwrap_or_default(),
+        retries: retries_to_wire(&lineage.retries),
     }
 }
 
@@ -198,6 +211,8 @@ fn counts_to_wire(counts: &QueueCounts, stage: Option<&StageReport>) -> wire::Qu
         parents_leased: parents.leased,
         waiting_since: stage.and_then(|stage| stage.waiting_since).map(timestamp_to_wire),
         labels_per_s: stage.and_then(|stage| stage.milli_labels_per_s).map(rate_to_wire),
+        retried: counts.labels_retried,
+        parents_retried: counts.parents_retried,
     }
 }
 
@@ -213,5 +228,19 @@ fn failures_to_wire(group: FailureGroup) -> wire::FailureGroup {
         cause: group.cause,
         count: group.count,
         sample_urn: group.sample_urn,
+        retried: group.retried,
     }
+}
+
+/// One entry per retry; it has a rule per queue.
+fn retries_to_wire(rules: &[RetryRule]) -> Vec<wire::Retry> {
+    let mut retries: Vec<wire::Retry> = Vec::new();
+    for of_one in rules.chunk_by(|a, b| a.lane == b.lane) {
+        retries.extend(of_one.first().map(|rule| wire::Retry {
+            tracking_id: rule.tracking_id.to_string(),
+            items: of_one.iter().map(|rule| rule.labels + rule.parents).sum(),
+            complete: of_one.iter().all(|rule| rule.done),
+        }));
+    }
+    retries
 }

@@ -62,7 +62,7 @@ impl<'r> Columns<'r> {
 
 /// The columns of a waiting or leased row in the order in which every statement selects them. By place and not by name:
 /// rows are read by the million.
-const ROW_COLUMNS: [&str; 14] = [
+const ROW_COLUMNS: [&str; 15] = [
     "id",
     "lane",
     "store",
@@ -77,6 +77,7 @@ const ROW_COLUMNS: [&str; 14] = [
     "alone",
     "lapses_alone",
     "cursor",
+    "cause",
 ];
 
 /// One row of a result with the columns [`ROW_COLUMNS`].
@@ -124,6 +125,7 @@ impl<'r> RowReader<'r> {
             due_at: self.get::<Option<i64>>(10)?.map(Timestamp::from_ms),
             company,
             cursor: self.get(13)?,
+            cause: self.get(14)?,
         })
     }
 }
@@ -175,6 +177,7 @@ pub(super) fn row_json(row: &Row) -> impl Serialize {
         alone,
         lapses,
         row.cursor.as_str(),
+        row.cause.as_str(),
     )
 }
 

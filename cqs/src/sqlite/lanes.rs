@@ -65,7 +65,8 @@ impl Lanes for SqliteUnit<'_> {
         // A head that holds nothing is removed, but one that only keeps a leased parent stays: its lease is there, too.
         let idle = sqlx::query_scalar(
             "SELECT NOT EXISTS (SELECT 1 FROM cqs_lease WHERE lane = ?1)
-                AND (NOT EXISTS (SELECT 1 FROM cqs_head WHERE lane = ?1)
+                AND ((NOT EXISTS (SELECT 1 FROM cqs_head WHERE lane = ?1)
+                        AND NOT EXISTS (SELECT 1 FROM cqs_retry WHERE lane = ?1 AND done = 0))
                     OR EXISTS (SELECT 1 FROM cqs_lane WHERE lane = ?1 AND cancelled_at IS NOT NULL))",
         )
         .bind(lane)

@@ -56,7 +56,7 @@ impl Leases for SqliteUnit<'_> {
     async fn lease_rows(&mut self, generation: i64) -> Result<Vec<Row>, StoreError> {
         let rows = sqlx::query(
             "SELECT r.id, l.lane, l.store, r.is_parent, r.dto_type, r.urn, r.alias, r.sla, r.tracking_id, r.attempts,
-                NULL AS due_at, r.alone, r.lapses_alone, r.cursor
+                NULL AS due_at, r.alone, r.lapses_alone, r.cursor, '' AS cause
              FROM cqs_lease l CROSS JOIN cqs_leased r ON r.lease = l.generation
              WHERE l.generation = ?1 ORDER BY r.id",
         )
@@ -69,7 +69,7 @@ impl Leases for SqliteUnit<'_> {
     async fn lease_rows_of(&mut self, generation: i64, ids: &[i64]) -> Result<Vec<Row>, StoreError> {
         let rows = sqlx::query(
             "SELECT r.id, l.lane, l.store, r.is_parent, r.dto_type, r.urn, r.alias, r.sla, r.tracking_id, r.attempts,
-                NULL AS due_at, r.alone, r.lapses_alone, r.cursor
+                NULL AS due_at, r.alone, r.lapses_alone, r.cursor, '' AS cause
              FROM cqs_lease l CROSS JOIN cqs_leased r ON r.lease = l.generation
              WHERE l.generation = ?1 AND r.id IN (SELECT value FROM jsonb_each(?2)) ORDER BY r.id",
         )

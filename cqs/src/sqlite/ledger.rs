@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     StoreError,
-    model::{Counts, DeadLetter, FailureGroup, LedgerKey, RecordKey, RowKind, record_key},
+    model::{Counts, DeadLetter, FailureGroup, LedgerKey, RecordKey, RowKind},
     unit::Ledger,
 };
 
@@ -106,13 +106,16 @@ impl Ledger for SqliteUnit<'_> {
     }
 
     async fn dead_append(&mut self, queue: i64, dead: &[DeadLetter], now: Timestamp) -> Result<(), StoreError> {
+        let before: i64 =
+            sqlx::query_scalar("SELECT coalesce(max(id), 0) FROM cqs_dead").fetch_one(&mut *self.conn).await?;
         let letters: Vec<_> = dead.iter().map(|letter| (row_json(&letter.row), &letter.cause)).collect();
         sqlx::query(
             "INSERT INTO cqs_dead (row_id, queue, lane, is_parent, dto_type, urn, alias, sla, tracking_id, attempts,
-                cursor, cause, at)
+                cursor, cause, at, of_operation)
              SELECT value ->> '$[0][0]', ?2, value ->> '$[0][1]', value ->> '$[0][3]', value ->> '$[0][4]',
                 value ->> '$[0][5]', value ->> '$[0][6]', value ->> '$[0][7]', value ->> '$[0][8]', value ->> '$[0][9]',
-                value ->> '$[0][13]', value ->> '$[1]', ?3
+                value ->> '$[0][13]', value ->> '$[1]', ?3,
+                EXISTS (SELECT 1 FROM cqs_operation o WHERE o.lane = value ->> '$[0][1]')
              FROM jsonb_each(?1)",
         )
         .bind(json_text(&letters)?)
@@ -120,26 +123,48 @@ impl Ledger for SqliteUnit<'_> {
         .bind(now.as_ms())
         .execute(&mut *self.conn)
         .await?;
-        let records: Vec<RecordKey> = dead.iter().filter_map(|letter| record_key(&letter.row.item)).collect();
-        self.undelivered_put(queue, &records).await
+        sqlx::query(
+            "INSERT INTO cqs_dead_group (lane, queue, cause, failed, retried, sample_urn)
+             SELECT value ->> '$[0][1]', ?2, value ->> '$[1]', count(*), 0, min(value ->> '$[0][5]')
+             FROM jsonb_each(?1)
+             WHERE EXISTS (SELECT 1 FROM cqs_operation o WHERE o.lane = value ->> '$[0][1]')
+             GROUP BY value ->> '$[0][1]', value ->> '$[1]'
+             ON CONFLICT DO UPDATE SET failed = failed + excluded.failed, sample_urn = min(sample_urn, excluded.sample_urn)",
+        )
+        .bind(json_text(&letters)?)
+        .bind(queue)
+        .execute(&mut *self.conn)
+        .await?;
+        // One writer: what came in since is what was just inserted.
+        sqlx::query(
+            "INSERT INTO cqs_undelivered (queue, urn, dto_type, dead)
+             SELECT queue, urn, dto_type, max(id) FROM cqs_dead WHERE id > ?1 AND is_parent = 0
+             GROUP BY queue, urn, dto_type
+             ON CONFLICT DO UPDATE SET dead = excluded.dead",
+        )
+        .bind(before)
+        .execute(&mut *self.conn)
+        .await?;
+        Ok(())
     }
 
     async fn dead_groups(&mut self, lane: i64, limit: usize) -> Result<Vec<FailureGroup>, StoreError> {
         let rows = sqlx::query(
-            "SELECT q.name, d.cause, count(*) AS count, min(d.urn) AS sample_urn
-             FROM cqs_dead d CROSS JOIN cqs_queue q ON q.queue = d.queue
-             WHERE d.lane = ?1 GROUP BY d.queue, d.cause ORDER BY count DESC, q.name, d.cause LIMIT ?2",
+            "SELECT q.name, g.cause, g.failed, g.retried, g.sample_urn
+             FROM cqs_dead_group g CROSS JOIN cqs_queue q ON q.queue = g.queue
+             WHERE g.lane = ?1 ORDER BY g.failed DESC, q.name, g.cause LIMIT ?2",
         )
         .bind(lane)
         .bind(limit_int(limit))
         .fetch_all(&mut *self.conn)
         .await?;
         let group = |row: &SqliteRow| {
-            let columns = Columns { table: "cqs_dead", row, key: "cause" };
+            let columns = Columns { table: "cqs_dead_group", row, key: "cause" };
             Ok(FailureGroup {
                 queue: columns.parse("name")?,
                 cause: columns.get("cause")?,
-                count: columns.get("count")?,
+                count: columns.get("failed")?,
+                retried: columns.get("retried")?,
                 sample_urn: columns.get("sample_urn")?,
             })
         };

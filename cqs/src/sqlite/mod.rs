@@ -8,12 +8,14 @@
 mod audit;
 mod columns;
 mod controls;
+mod failures;
 mod lanes;
 mod leases;
 mod ledger;
 mod operations;
 mod paces;
 mod queues;
+mod retention;
 mod rows;
 
 use db::sqlite::SqliteDb;
@@ -67,6 +69,7 @@ impl SqliteCqsStore {
 }
 
 crate::store::steps_of!(SqliteCqsStore);
+crate::failure_store::failure_steps_of!(SqliteCqsStore);
 
 /// The lane that a live lease stands for; refuses with `STALE_LEASE` when it is over.
 pub async fn lease_check(

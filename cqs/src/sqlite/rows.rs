@@ -21,12 +21,14 @@ use crate::{
 const ALIKE_ROWS_MIN: usize = 8;
 
 const OF_LANE_READY: &str = "
-SELECT id, lane, store, is_parent, dto_type, urn, alias, sla, tracking_id, attempts, due_at, alone, lapses_alone, cursor
+SELECT id, lane, store, is_parent, dto_type, urn, alias, sla, tracking_id, attempts, due_at, alone, lapses_alone, cursor,
+    cause
 FROM cqs_waiting WHERE queue = ?1 AND lane = ?2 AND due_at IS NULL
 ORDER BY store, is_parent, sla, id LIMIT ?3";
 
 const OF_LANE_DELAYED: &str = "
-SELECT id, lane, store, is_parent, dto_type, urn, alias, sla, tracking_id, attempts, due_at, alone, lapses_alone, cursor
+SELECT id, lane, store, is_parent, dto_type, urn, alias, sla, tracking_id, attempts, due_at, alone, lapses_alone, cursor,
+    cause
 FROM cqs_waiting WHERE lane = ?2 AND queue = ?1 AND due_at IS NOT NULL
 ORDER BY due_at, id LIMIT ?3";
 
@@ -44,6 +46,7 @@ struct Alike<'a> {
     due_at: Option<Timestamp>,
     company: Company,
     cursor: &'a str,
+    cause: &'a str,
 }
 
 impl<'a> Alike<'a> {
@@ -60,6 +63,7 @@ impl<'a> Alike<'a> {
             due_at: row.due_at,
             company: row.company,
             cursor: &row.cursor,
+            cause: &row.cause,
         }
     }
 }
@@ -71,8 +75,8 @@ impl SqliteUnit<'_> {
         let (alone, lapses) = company_ints(alike.company);
         sqlx::query(
             "INSERT INTO cqs_waiting (queue, lane, store, is_parent, dto_type, urn, alias, sla, tracking_id, attempts,
-                due_at, alone, lapses_alone, cursor)
-             SELECT ?2, ?3, ?4, ?5, ?6, value, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14 FROM jsonb_each(?1)",
+                due_at, alone, lapses_alone, cursor, cause)
+             SELECT ?2, ?3, ?4, ?5, ?6, value, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15 FROM jsonb_each(?1)",
         )
         .bind(urns_json(rows.iter().map(|row| row.item.target.urn()))?)
         .bind(queue)
@@ -88,6 +92,7 @@ impl SqliteUnit<'_> {
         .bind(alone)
         .bind(lapses)
         .bind(alike.cursor)
+        .bind(alike.cause)
         .execute(&mut *self.conn)
         .await?;
         Ok(())
@@ -104,7 +109,7 @@ impl Rows for SqliteUnit<'_> {
         for ((dto_type, alias), urns) in by_key {
             let rows = sqlx::query(
                 "SELECT w.id, w.lane, w.store, w.is_parent, w.dto_type, w.urn, w.alias, w.sla, w.tracking_id,
-                    w.attempts, w.due_at, w.alone, w.lapses_alone, w.cursor
+                    w.attempts, w.due_at, w.alone, w.lapses_alone, w.cursor, w.cause
                  FROM jsonb_each(?1) CROSS JOIN cqs_waiting w
                     ON w.urn = value AND w.queue = ?2 AND w.lane = ?3 AND w.dto_type = ?4 AND w.alias = ?5",
             )
@@ -132,9 +137,10 @@ impl Rows for SqliteUnit<'_> {
         }
         sqlx::query(
             "INSERT INTO cqs_waiting (id, queue, lane, store, is_parent, dto_type, urn, alias, sla, tracking_id, attempts,
-                due_at, alone, lapses_alone, cursor)
+                due_at, alone, lapses_alone, cursor, cause)
              SELECT value ->> 0, ?2, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6,
-                value ->> 7, value ->> 8, value ->> 9, value ->> 10, value ->> 11, value ->> 12, value ->> 13
+                value ->> 7, value ->> 8, value ->> 9, value ->> 10, value ->> 11, value ->> 12, value ->> 13,
+                value ->> 14
              FROM jsonb_each(?1)",
         )
         .bind(rows_json(rows)?)
@@ -147,7 +153,8 @@ impl Rows for SqliteUnit<'_> {
     async fn row_update(&mut self, queue: i64, rows: &[Row]) -> Result<(), StoreError> {
         sqlx::query(
             "UPDATE cqs_waiting SET sla = value ->> 7, tracking_id = value ->> 8, attempts = value ->> 9,
-                due_at = value ->> 10, alone = value ->> 11, lapses_alone = value ->> 12, cursor = value ->> 13
+                due_at = value ->> 10, alone = value ->> 11, lapses_alone = value ->> 12, cursor = value ->> 13,
+                cause = value ->> 14
              FROM jsonb_each(?1) WHERE cqs_waiting.id = value ->> 0 AND cqs_waiting.queue = ?2",
         )
         .bind(rows_json(rows)?)
@@ -160,7 +167,7 @@ impl Rows for SqliteUnit<'_> {
     async fn row_ready(&mut self, range: ReadyRange<'_>) -> Result<Vec<Row>, StoreError> {
         let rows = sqlx::query(
             "SELECT id, lane, store, is_parent, dto_type, urn, alias, sla, tracking_id, attempts, due_at, alone,
-                lapses_alone, cursor
+                lapses_alone, cursor, cause
              FROM cqs_waiting
              WHERE queue = ?1 AND lane = ?2 AND store = ?3 AND is_parent = ?4 AND due_at IS NULL
              ORDER BY sla, id LIMIT ?5",
@@ -178,7 +185,7 @@ impl Rows for SqliteUnit<'_> {
     async fn row_due(&mut self, queue: i64, now: Timestamp, limit: usize) -> Result<Vec<Row>, StoreError> {
         let rows = sqlx::query(
             "SELECT id, lane, store, is_parent, dto_type, urn, alias, sla, tracking_id, attempts, due_at, alone,
-                lapses_alone, cursor
+                lapses_alone, cursor, cause
              FROM cqs_waiting
              WHERE queue = ?1 AND due_at IS NOT NULL AND due_at <= ?2
              ORDER BY due_at, id LIMIT ?3",

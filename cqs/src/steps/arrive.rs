@@ -93,6 +93,7 @@ pub(crate) fn fresh_row(place: Place<'_>, item: SplitItem, origin: &Origin) -> R
         due_at: None,
         company: crate::model::Company::Batch,
         cursor: String::new(),
+        cause: String::new(),
     }
 }
 

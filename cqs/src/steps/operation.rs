@@ -7,8 +7,8 @@ use domain::{ServiceName, TenantId, Timestamp, TrackingId};
 use crate::{
     StoreError,
     model::{
-        Control, Counts, LedgerKey, Operation, OperationReport, Pace, PlaceReport, Queue, QueueCounts, RowKind,
-        StageReport,
+        Control, Counts, LedgerKey, Lineage, Operation, OperationReport, Pace, PlaceReport, Queue, QueueCounts,
+        RetryRule, RowKind, StageReport, State,
     },
     policy::{
         blocked::{self, View},
@@ -73,6 +73,7 @@ async fn reports<U: Unit>(
     let mut controls: BTreeMap<i64, Control> = unit.control_find(&lanes).await?.into_iter().collect();
     let revisions: BTreeMap<i64, i64> = unit.ledger_revision(&lanes).await?.into_iter().collect();
     let paces = unit.pace_find(&lanes, now.plus_ms(-RATE_MS)).await?;
+    let rules = unit.retry_of(&lanes).await?;
     let mut reports = Vec::with_capacity(operations.len());
     for operation in operations {
         let lane = operation.lane;
@@ -80,7 +81,15 @@ async fn reports<U: Unit>(
         let control = controls.remove(&lane).unwrap_or_default();
         let failed = ledger.iter().any(|(_, counts)| counts.failed > 0);
         let failures = if failed { unit.dead_groups(lane, FAILURE_GROUPS).await? } else { Vec::new() };
-        let state = control::state(&control, &total(&ledger));
+        let lineage = Lineage {
+            rules: rules.iter().filter(|rule| rule.lane == lane).cloned().collect(),
+            retries: rules.iter().filter(|rule| rule.parent_lane == lane).cloned().collect(),
+        };
+        let state = match control::state(&control, &total(&ledger)) {
+            // What failed is still to be moved here.
+            State::Succeeded | State::FinishedWithFailures if lineage.is_filling() => State::Running,
+            state => state,
+        };
         let places = unit.place_list(lane).await?;
         let view = View { control: &control, state, brake: brake.as_ref(), queues: &queues, now };
         let stages = stages(&queues, (&ledger, &places), (&paces, now));
@@ -88,10 +97,11 @@ async fn reports<U: Unit>(
             blocked: blocked::causes(&view, &places),
             revision: control.revision + revisions.get(&lane).copied().unwrap_or_default(),
             quiet_by: places.iter().filter_map(|place| place.leased_until).max(),
-            queues: by_queue(&queues, ledger),
+            queues: by_queue(&queues, ledger, &lineage),
             stages,
             operation,
             failures,
+            lineage,
             state,
             control,
         });
@@ -134,7 +144,12 @@ fn stage(queue: &Queue) -> usize {
     }
 }
 
-fn by_queue(queues: &[Queue], ledger: Vec<(LedgerKey, Counts)>) -> Vec<QueueCounts> {
+/// Puts queues into the order of the flow.
+pub(crate) fn in_flow(queues: &mut [Queue]) {
+    queues.sort_by_key(|queue| (stage(queue), queue.id));
+}
+
+fn by_queue(queues: &[Queue], ledger: Vec<(LedgerKey, Counts)>, lineage: &Lineage) -> Vec<QueueCounts> {
     let mut counts: BTreeMap<i64, (Counts, Counts)> = BTreeMap::new();
     for (key, delta) in ledger {
         let (labels, parents) = counts.entry(key.queue).or_default();
@@ -149,7 +164,15 @@ fn by_queue(queues: &[Queue], ledger: Vec<(LedgerKey, Counts)>) -> Vec<QueueCoun
         .into_iter()
         .map(|queue| {
             let (labels, parents) = counts.remove(&queue.id).unwrap_or_default();
-            QueueCounts { queue: queue.name.clone(), labels, parents }
+            let retried =
+                |of: fn(&RetryRule) -> i64| lineage.retries.iter().filter(|rule| rule.queue == queue.id).map(of).sum();
+            QueueCounts {
+                queue: queue.name.clone(),
+                labels,
+                parents,
+                labels_retried: retried(|rule| rule.labels),
+                parents_retried: retried(|rule| rule.parents),
+            }
         })
         .collect()
 }

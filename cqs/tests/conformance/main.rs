@@ -13,11 +13,15 @@
 mod audit;
 mod coalescing;
 mod control;
+mod failures;
+mod failures_world;
 mod lanes;
 mod leases;
 mod ledger;
 mod limits;
 mod outcomes;
+mod retention;
+mod retries;
 mod self_enqueue;
 mod server;
 mod splits;

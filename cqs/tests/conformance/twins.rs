@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use domain::{Outcome, Refusal, ServiceName, Timestamp};
 use proptest::prelude::*;
 
-use crate::world::*;
+use crate::{
+    failures_world::{Wanted, retry_of},
+    world::*,
+};
 use cqs::{
     model::{Action, Control, ControlAsk, LimitChange, Limits, OperationReport, State, StopWhen},
     store::{ApprovalAsk, BrakeAsk, SplitAsk},
@@ -19,6 +22,8 @@ enum Step {
     Complete { lease: usize, outcomes: Vec<u8> },
     Split { lease: usize, labels: std::ops::Range<usize>, unfinished: bool },
     Extend { lease: usize },
+    Retry { operation: usize, retry: usize, one_cause: bool },
+    Fates { label: usize },
     Pass { ms: i64 },
     Control { operation: usize, who: usize, action: usize },
     Brake { on: bool },
@@ -45,6 +50,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
             Step::Split { lease, labels: from..from + count, unfinished }
         }),
         1 => lease().prop_map(|lease| Step::Extend { lease }),
+        2 => (0..5_usize, 3..5_usize, any::<bool>())
+            .prop_map(|(operation, retry, one_cause)| Step::Retry { operation, retry, one_cause }),
+        1 => (0..6_usize).prop_map(|label| Step::Fates { label }),
         2 => prop_oneof![Just(1_i64), Just(SECOND), Just(LEASE_MS), Just(5 * MINUTE)].prop_map(|ms| Step::Pass { ms }),
         3 => (0..3_usize, 0..2_usize, 0..9_usize)
             .prop_map(|(operation, who, action)| Step::Control { operation, who, action }),
@@ -140,6 +148,18 @@ async fn run(world: &mut World, memory: &mut Memory, step: Step) -> String {
             let Some(leased) = memory.leases.get(lease) else { return String::new() };
             text(world.extend(&leased.lease, LEASE_MS).await.map(|()| String::new()))
         }
+        Step::Retry { operation, retry, one_cause } => {
+            let of = ["op-0", "op-1", "op-2", "op-3", "op-4"][operation];
+            let wanted = Wanted { of, queue: "", cause: if one_cause { "broken" } else { "" } };
+            text(world.retry(retry_of(wanted, &format!("op-{retry}"))).await.map(|answer| format!("{answer:?}")))
+        }
+        Step::Fates { label } => {
+            let urns: Vec<String> = (0..4).map(|queue| urn(queue, label)).collect();
+            let urns: Vec<&str> = urns.iter().map(String::as_str).collect();
+            let mut fates: Vec<String> = world.fates(&urns).await.iter().map(|fate| format!("{fate:?}")).collect();
+            fates.sort_unstable();
+            fates.join(" ")
+        }
         Step::Pass { ms } => {
             world.clock.advance_ms(ms);
             String::new()
@@ -229,7 +249,8 @@ async fn allowed_by_its_controls(world: &World, memory: &mut Memory, leased: &Le
 /// Every operation's progress; its ledger must balance, and it is finished exactly when nothing of it is open.
 async fn ledgers(world: &World) -> Vec<Option<OperationReport>> {
     let mut all = Vec::new();
-    for operation in 0..3 {
+    // The last two are retries.
+    for operation in 0..5 {
         let id = format!("op-{operation}").parse().unwrap();
         let report = world.store.operation("T".parse().unwrap(), id, world.now()).await.unwrap();
         if let Some(report) = &report {

@@ -93,6 +93,8 @@ impl Progress {
             queue: queue.parse().unwrap(),
             labels: Counts::default(),
             parents: Counts::default(),
+            labels_retried: 0,
+            parents_retried: 0,
         })
     }
 
@@ -143,7 +145,7 @@ fn owner(queue: &str) -> ServiceName {
     queue.parse().unwrap()
 }
 
-fn refusal(error: StoreError) -> Refusal {
+pub fn refusal(error: StoreError) -> Refusal {
     match error {
         StoreError::Refused(refusal) => refusal,
         fault => panic!("a fault, not a refusal: {fault:?}"),
@@ -228,6 +230,11 @@ impl World {
         }
         self.tallies.clear();
         self.store.end_all_leases(self.now()).await.unwrap();
+    }
+
+    /// The gate, where this port is it.
+    pub fn over_grpc(&self) -> Option<&Gate> {
+        self.transport.as_ref()
     }
 
     fn client(&self, queue: &str) -> Option<CqsClient> {
@@ -504,6 +511,8 @@ fn progress_from_wire(wire: wire::Operation) -> Progress {
                     waiting: counts.parents_waiting,
                     leased: counts.parents_leased,
                 },
+                labels_retried: counts.retried,
+                parents_retried: counts.parents_retried,
             })
             .collect(),
         failures: wire
@@ -513,6 +522,7 @@ fn progress_from_wire(wire: wire::Operation) -> Progress {
                 queue: group.queue_name.parse().unwrap(),
                 cause: group.cause,
                 count: group.count,
+                retried: group.retried,
                 sample_urn: group.sample_urn,
             })
             .collect(),

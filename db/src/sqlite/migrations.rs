@@ -16,6 +16,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (1, "cqs", include_str!("../../../migrations/sqlite/0001_cqs.sql")),
     (2, "dtoflow", include_str!("../../../migrations/sqlite/0002_dtoflow.sql")),
     (3, "control", include_str!("../../../migrations/sqlite/0003_control.sql")),
+    (4, "failures", include_str!("../../../migrations/sqlite/0004_failures.sql")),
 ];
 
 /// The newest schema this build knows.

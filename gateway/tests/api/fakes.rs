@@ -98,6 +98,7 @@ impl Hold {
 pub(crate) struct CqsState {
     pub(crate) audit: Vec<cqs::AuditEntry>,
     pub(crate) operations: Vec<cqs::Operation>,
+    pub(crate) fates: Vec<cqs::RecordFate>,
     pub(crate) fault: Option<Fault>,
 }
 
@@ -211,6 +212,30 @@ impl ChangeQueueService for FakeCqs {
 
     async fn get_brake(&self, _: Request<cqs::GetBrakeRequest>) -> Result<Response<cqs::Brake>, Status> {
         Err(Status::unimplemented("no route asks for it"))
+    }
+
+    async fn list_failures(
+        &self,
+        _: Request<cqs::ListFailuresRequest>,
+    ) -> Result<Response<cqs::ListFailuresResponse>, Status> {
+        Err(Status::unimplemented("no route asks for it"))
+    }
+
+    async fn retry_failures(
+        &self,
+        _: Request<cqs::RetryFailuresRequest>,
+    ) -> Result<Response<cqs::RetryFailuresResponse>, Status> {
+        Err(Status::unimplemented("no route asks for it"))
+    }
+
+    async fn get_record_fates(
+        &self,
+        request: Request<cqs::GetRecordFatesRequest>,
+    ) -> Result<Response<cqs::GetRecordFatesResponse>, Status> {
+        let state = self.open(&request, "GetRecordFates")?;
+        let asked = &request.get_ref().dto_ids;
+        let fates = state.fates.iter().filter(|fate| asked.contains(&fate.dto_id)).cloned().collect();
+        Ok(Response::new(cqs::GetRecordFatesResponse { fates }))
     }
 
     async fn create_or_configure_queue(

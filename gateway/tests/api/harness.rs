@@ -294,6 +294,7 @@ fn operation(tenant: &str, tracking_id: &str, store: &str, state: cqs::Operation
                 cause: "price does not fit".to_owned(),
                 count: 1,
                 sample_urn: format!("t/{tenant}/s/{store}/ecclinks/E1"),
+                retried: 0,
             })
             .collect(),
         items_enqueued: 1,

@@ -65,16 +65,38 @@ pub(super) const ALL: &[Invariant] = &[
             LEFT JOIN cqs_lane l ON l.lane = o.lane
             WHERE l.lane IS NULL OR l.kind <> 'operation' OR l.tenant <> o.tenant OR l.tracking_id <> o.tracking_id
                 OR (SELECT count(*) FROM cqs_audit a
-                    WHERE a.tenant = o.tenant AND a.tracking_id = o.tracking_id AND a.action = 'SelfEnqueue'
+                    WHERE a.tenant = o.tenant AND a.tracking_id = o.tracking_id AND a.action IN ('SelfEnqueue', 'RetryFailures')
                         AND a.outcome = 'accepted') <> 1",
     },
     Invariant {
-        name: "an operation is finished exactly when nothing of it waits or is leased",
+        name: "an operation is finished exactly when nothing of it waits, is leased, or is still to be moved into it",
         violations: "
             SELECT format('%s %s finished at %s', tenant, tracking_id, finished_at) FROM cqs_operation o
             WHERE (finished_at IS NOT NULL) <> (
                 NOT EXISTS (SELECT 1 FROM cqs_waiting w WHERE w.lane = o.lane)
-                AND NOT EXISTS (SELECT 1 FROM cqs_leased r JOIN cqs_lease l ON l.generation = r.lease WHERE l.lane = o.lane))",
+                AND NOT EXISTS (SELECT 1 FROM cqs_leased r JOIN cqs_lease l ON l.generation = r.lease WHERE l.lane = o.lane)
+                AND NOT EXISTS (SELECT 1 FROM cqs_retry t WHERE t.lane = o.lane AND t.done = 0))",
+    },
+    Invariant {
+        name: "failures of operations are counted by cause, with those that a retry took over",
+        violations: "
+            WITH found AS (
+                SELECT lane, queue, cause, count(*) AS failed, count(retried_by) AS retried FROM cqs_dead
+                WHERE lane IN (SELECT lane FROM cqs_operation) GROUP BY lane, queue, cause)
+            SELECT format('lane %d queue %d %s: counted %s, %s, found %s, %s', lane, queue, cause, g.failed, g.retried,
+                f.failed, f.retried)
+            FROM cqs_dead_group g FULL JOIN found f USING (lane, queue, cause)
+            WHERE (g.failed, g.retried) IS NOT (f.failed, f.retried)",
+    },
+    Invariant {
+        name: "a retry took over as many failures as its rules say",
+        violations: "
+            WITH found AS (
+                SELECT retried_by AS lane, queue, sum(is_parent = 0) AS labels, sum(is_parent) AS parents FROM cqs_dead
+                WHERE retried_by IS NOT NULL GROUP BY retried_by, queue)
+            SELECT format('lane %d queue %d: rule %s, %s, found %s, %s', lane, queue, r.labels, r.parents, f.labels, f.parents)
+            FROM cqs_retry r FULL JOIN found f USING (lane, queue)
+            WHERE (coalesce(r.labels, 0), coalesce(r.parents, 0)) IS NOT (coalesce(f.labels, 0), coalesce(f.parents, 0))",
     },
     Invariant {
         name: "a lease holds items",
