@@ -259,12 +259,9 @@ def jwt():
         yield case(f"{name} twice, the first wrong", claims_text=f'{{"{name}": "x", ' + twice[1:])
         for number, value in enumerate([None, True, False, "", "never", [], {}, [1], 1e308, -1, 0, 2**63, 2**64, 1.5, "1e9", "@0.5"]):
             # An empty aud or sub names nobody, numbers in texts are texts, a time is a whole number of seconds.
-            if name == "nbf" and value in (-1, 0) and not isinstance(value, bool):
+            # (An nbf of 0 makes the lifetime longer than the issuer's bound.)
+            if name == "sub" and isinstance(value, str) and value != "":
                 yield case(f"{name} {number}", claims=claims(**{name: value}), accepted=True)
-            elif name == "sub" and isinstance(value, str) and value != "":
-                yield case(f"{name} {number}", claims=claims(**{name: value}), accepted=True)
-            elif name == "exp" and value == 2**63:
-                yield case(f"{name} {number}", claims=claims(**{name: value}))
             else:
                 yield case(f"{name} {number}", claims=claims(**{name: value}))
     for number, value in enumerate([True, "", "never", [], {}, 1e308, 1.5, "1e9"]):

@@ -63,14 +63,22 @@ impl Signers {
     fn fill(&self, text: &str) -> String {
         let x = BASE64_URL_SAFE_NO_PAD.encode(self.stranger.public_key().as_ref());
         let jwk = json!({"kty": "OKP", "crv": "Ed25519", "x": x}).to_string();
-        let mut filled = String::new();
-        let mut parts = text.replace("\"@stranger\"", &jwk).split('@').map(str::to_owned).collect::<Vec<_>>();
-        for (index, part) in parts.drain(..).enumerate() {
-            match part.parse::<i64>() {
-                Ok(offset) if index % 2 == 1 => filled.push_str(&(NOW_S + offset).to_string()),
-                _ => filled.push_str(&part),
+        let text = text.replace("\"@stranger\"", &jwk);
+        let (mut filled, mut rest) = (String::new(), text.as_str());
+        while let Some((before, after)) = rest.split_once('@') {
+            filled.push_str(before);
+            match after.split_once('@').and_then(|(offset, then)| Some((offset.parse::<i64>().ok()?, then))) {
+                Some((offset, then)) => {
+                    filled.push_str(&(NOW_S + offset).to_string());
+                    rest = then;
+                }
+                None => {
+                    filled.push('@');
+                    rest = after;
+                }
             }
         }
+        filled.push_str(rest);
         filled
     }
 
