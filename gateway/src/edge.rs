@@ -23,7 +23,7 @@ use crate::{problem::Problem, state::Gateway};
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// For the page at `/docs`: its own scripts and styles, calls to this origin, nothing else. Swagger UI sets styles from
 /// script and draws its icons from data URLs.
-const CSP_DOCS: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
+pub(crate) const CSP_DOCS: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
     font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 /// For everything else: nothing may be loaded by an answer of the API.
 const CSP_API: &str = "default-src 'none'; frame-ancestors 'none'";
@@ -43,7 +43,8 @@ pub(crate) async fn frame(State(gateway): State<Arc<Gateway>>, request: Request,
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(if is_docs { CSP_DOCS } else { CSP_API }));
+    let policy = if is_docs { gateway.docs_policy.clone() } else { HeaderValue::from_static(CSP_API) };
+    headers.insert(CONTENT_SECURITY_POLICY, policy);
     if !is_docs {
         // A picture's ETag lets a client ask whether it changed; everything else is not kept at all.
         let kept = headers.contains_key(http::header::ETAG);

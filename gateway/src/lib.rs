@@ -19,6 +19,7 @@ mod backend;
 mod body;
 mod config;
 mod edge;
+mod login;
 mod metering;
 mod plan;
 mod problem;
@@ -36,6 +37,7 @@ pub use auth::{
     OperatorAlgorithm, OperatorVerifier, PublicKeyText, TokenRefusal, TokenRules, TokenType,
 };
 pub use config::{ConfigProblem, GatewayConfig, IssuerConfig, KeyConfig, LogFormatName, listen_allowed};
+pub use login::Login;
 pub use plan::{PlanKey, PlanKeyError};
 pub use problem::Problem;
 pub use rates::{Rule, Rules};

@@ -110,12 +110,20 @@ pub fn openapi_json() -> String {
 
 /// The whole gateway.
 pub fn router(parts: GatewayParts) -> Router {
+    let login = parts.login.clone();
     let (gateway, origins) = Gateway::new(parts);
     let gateway = Arc::new(gateway);
     let (routes, document) = documented_routes();
     let page = SwaggerUi::new("/docs")
-        .url("/openapi.json", document)
         .config(Config::default().persist_authorization(false).try_it_out_enabled(true).validator_url("none"));
+    let page = match login {
+        None => page.url("/openapi.json", document),
+        Some(login) => {
+            // The document is a tree of texts; it always serialises.
+            let document = login.decorated(serde_json::to_value(document).unwrap_or_default());
+            page.external_url_unchecked("/openapi.json", document).oauth(login.oauth())
+        }
+    };
     let router = routes
         .merge(page)
         .fallback(async || Problem::not_found())

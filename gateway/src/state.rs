@@ -9,6 +9,8 @@ use tokio::sync::Semaphore;
 
 use crate::{
     auth::OperatorVerifier,
+    edge::CSP_DOCS,
+    login::Login,
     metering::Metering,
     plan::PlanKey,
     rates::{Rates, Rules},
@@ -31,6 +33,8 @@ pub struct GatewayParts {
     pub policy: OperatorPolicy,
     /// Origins whose pages may call the API; empty for none.
     pub cors: Vec<HeaderValue>,
+    /// Where the page at `/docs` logs in; none: tokens are pasted.
+    pub login: Option<Login>,
     /// How much one operator, tenant and address may ask for.
     pub rules: Rules,
     /// Now.
@@ -74,6 +78,8 @@ pub(crate) struct Gateway {
     pub(crate) metering: Metering,
     pub(crate) slots: Arc<Semaphore>,
     pub(crate) rates: Rates,
+    /// The content security policy of the page at `/docs`.
+    pub(crate) docs_policy: HeaderValue,
 }
 
 impl Gateway {
@@ -83,6 +89,10 @@ impl Gateway {
             dtoflow: proto::dtoflow_client(parts.platform.clone()),
             triggers: parts.triggers,
             operators: parts.operators,
+            docs_policy: parts
+                .login
+                .as_ref()
+                .map_or(HeaderValue::from_static(CSP_DOCS), |login| login.policy(CSP_DOCS)),
             rates: Rates::new(parts.rules, Arc::clone(&parts.clock)),
             plans: parts.plans,
             policy: parts.policy,

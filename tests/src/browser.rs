@@ -120,6 +120,30 @@ impl Browser {
         self.run(script, json!([css, text])).await.unwrap_or_else(|error| panic!("{css}: {error}"));
     }
 
+    /// Waits for another window than the present one and goes there; gives the present one's handle.
+    pub async fn switch_to_new_window(&self) -> String {
+        let present = self.window().await;
+        let new = until("a new window", PAGE_LIMIT, || async {
+            let handles = get(&self.client, &format!("{}/window/handles", self.session)).await?;
+            let handles = handles.as_array().cloned().unwrap_or_default();
+            let mut others = handles.iter().filter_map(Value::as_str).filter(|handle| *handle != present);
+            others.next().map(str::to_owned).ok_or_else(|| "only one".to_owned())
+        })
+        .await;
+        self.switch_back(&new).await;
+        present
+    }
+
+    /// Goes to the window of that handle.
+    pub async fn switch_back(&self, handle: &str) {
+        self.call("window", &json!({"handle": handle})).await.unwrap_or_else(|error| panic!("{handle}: {error}"));
+    }
+
+    async fn window(&self) -> String {
+        let handle = get(&self.client, &format!("{}/window", self.session)).await;
+        handle.ok().and_then(|handle| handle.as_str().map(str::to_owned)).expect("a window")
+    }
+
     /// Runs a script in the page.
     pub async fn run(&self, script: &str, arguments: Value) -> Result<Value, String> {
         self.call("execute/sync", &json!({"script": script, "args": arguments})).await
@@ -141,6 +165,13 @@ impl Browser {
         let ended = self.client.delete(&self.session).send().await;
         assert!(ended.is_ok(), "the session ends");
     }
+}
+
+async fn get(client: &reqwest::Client, address: &str) -> Result<Value, String> {
+    let answer = client.get(address).send().await.map_err(|error| error.to_string())?;
+    let text = answer.text().await.map_err(|error| error.to_string())?;
+    let answer: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    Ok(answer["value"].clone())
 }
 
 async fn post(client: &reqwest::Client, address: &str, body: &Value) -> Result<Value, String> {

@@ -133,6 +133,7 @@ pub async fn start(options: DevOptions) -> anyhow::Result<Dev> {
         plans: PlanKey::new(dir.service_key(ServiceName::OperatorGateway)?)?,
         policy: OperatorPolicy::default(),
         cors: Vec::new(),
+        login: None,
         rules: gateway::Rules::default(),
         clock: Arc::clone(&clock),
         ids,

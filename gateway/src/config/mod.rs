@@ -21,6 +21,7 @@ use serde::Deserialize;
 
 use crate::{
     auth::OperatorVerifier,
+    login::Login,
     plan::PlanKey,
     rates::Rules,
     state::{GatewayParts, OperatorPolicy},
@@ -71,6 +72,9 @@ pub struct GatewayConfig {
     /// What operators may do by themselves.
     #[serde(default)]
     pub policy: OperatorPolicy,
+    /// Where the page at `/docs` logs in; left out: tokens are pasted.
+    #[serde(default)]
+    pub login: Option<Login>,
     /// Origins whose pages may call the API; none by default.
     #[serde(default)]
     pub cors_origins: Vec<String>,
@@ -137,6 +141,7 @@ impl GatewayConfig {
             plans,
             policy: self.policy,
             cors: self.origins()?,
+            login: self.login()?,
             rules: Rules::default(),
             clock,
             ids: Arc::new(SystemIds),
@@ -161,6 +166,13 @@ impl GatewayConfig {
             issuers.push(config.issuer(&format!("issuers[{index}]"), folder)?);
         }
         Ok(OperatorVerifier::new(issuers, clock))
+    }
+
+    fn login(&self) -> Result<Option<Login>, ConfigProblem> {
+        match self.login.as_ref().and_then(Login::problem) {
+            Some(key) => Err(wrong(format!("login.{key}"), &"must be an address such as https://id.example.com/token")),
+            None => Ok(self.login.clone()),
+        }
     }
 
     fn origins(&self) -> Result<Vec<HeaderValue>, ConfigProblem> {

@@ -46,6 +46,32 @@ async fn the_page_is_served_offline_and_offers_to_authorise() {
     assert_eq!(document, committed);
 }
 
+/// With a login the page knows the provider's flow and may call its token endpoint; the committed document stays as it is.
+#[tokio::test]
+async fn the_page_can_log_in_at_a_provider() {
+    let login = gateway::Login {
+        client_id: "console".to_owned(),
+        authorization_url: "https://id.example/auth".to_owned(),
+        token_url: "https://tokens.example/token".to_owned(),
+        parameters: [("audience".to_owned(), "reshelf".to_owned())].into(),
+    };
+    let world = World::with(Changes { login: Some(login), ..Changes::default() });
+    let document = world.get("", "/openapi.json").await.json();
+    let flow = &document["components"]["securitySchemes"]["login"]["flows"]["authorizationCode"];
+    assert_eq!(flow["tokenUrl"], "https://tokens.example/token");
+    let me = &document["paths"]["/v1/me"]["get"]["security"];
+    assert_eq!((&me[0]["operator"], &me[1]["login"]), (&serde_json::json!([]), &serde_json::json!([])));
+    let trigger = &document["paths"]["/v1/triggers/model-refresh"]["post"]["security"];
+    assert_eq!(trigger[1]["login"], serde_json::json!(["trigger:model-refresh"]));
+    assert_eq!(document["paths"]["/healthz"]["get"]["security"].as_array().unwrap().len(), 1);
+    let page = world.get("", "/docs/").await;
+    let policy = page.headers["content-security-policy"].to_str().unwrap();
+    assert!(policy.contains("connect-src 'self' https://tokens.example;"), "{policy}");
+    let script = world.get("", "/docs/swagger-initializer.js").await.text();
+    assert!(script.contains("usePkceWithAuthorizationCodeGrant") && script.contains("\"console\""), "{script}");
+    assert!(!gateway::openapi_json().contains("authorizationCode"));
+}
+
 #[tokio::test]
 async fn other_origins_are_refused_unless_listed() {
     let preflight = |origin: &str| {

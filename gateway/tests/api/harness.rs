@@ -46,6 +46,7 @@ pub(crate) struct Changes {
     pub(crate) triggers: Option<Transport>,
     pub(crate) cors: Vec<&'static str>,
     pub(crate) rules: Option<Rules>,
+    pub(crate) login: Option<gateway::Login>,
     /// Issuers beside the local one.
     pub(crate) issuers: Vec<IssuerSettings>,
     pub(crate) policy: OperatorPolicy,
@@ -114,6 +115,7 @@ impl World {
             plans: PlanKey::new(plan_key).unwrap(),
             policy: changes.policy,
             cors: changes.cors.into_iter().map(|origin| origin.parse().unwrap()).collect(),
+            login: changes.login,
             rules: changes.rules.unwrap_or_default(),
             clock: shared,
             ids: Arc::new(SeededIds::new(7)),

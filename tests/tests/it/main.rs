@@ -19,6 +19,7 @@ mod corpus;
 mod docs;
 mod first_hour;
 mod gates;
+mod identity_provider;
 mod kill;
 mod kill_two_stage;
 mod model_refresh;
