@@ -2,11 +2,13 @@
 //!
 //! Read with tolerance: members that are not there count as nothing, states that this build does not know go on.
 
+use std::time::Duration;
+
 use domain::{TenantId, TrackingId};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::Exit;
+use super::{Exit, duration};
 
 /// Which operation.
 #[derive(Debug, Clone)]
@@ -53,7 +55,45 @@ pub struct Snapshot {
     stages: Vec<Stage>,
     /// What it waits for, where the gateway says so.
     #[serde(default)]
-    blocked_on: Value,
+    blocked_on: Vec<Blocked>,
+    #[serde(default)]
+    funnel: Vec<FunnelStage>,
+    #[serde(default)]
+    eta: Eta,
+    #[serde(default)]
+    controls: Controls,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct Blocked {
+    cause: String,
+    detail: String,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct FunnelStage {
+    stage: String,
+    waiting: i64,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(default)]
+struct Eta {
+    seconds: Option<u64>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct Controls {
+    approval: Option<Approval>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct Approval {
+    state: String,
 }
 
 /// Labels over all stages.
@@ -118,8 +158,8 @@ impl Snapshot {
             "SUCCEEDED" => Verdict::Over(Exit::Success),
             "FINISHED_WITH_FAILURES" => Verdict::Over(Exit::Failures),
             "FAILED" => Verdict::Over(Exit::Failed),
-            "CANCELLED" | "SUPERSEDED" | "EXPIRED" => Verdict::Over(Exit::Cancelled),
-            "DECLINED" => Verdict::Over(Exit::NotAllowed),
+            "CANCELLED" if self.is_declined() => Verdict::Over(Exit::NotAllowed),
+            "CANCELLED" => Verdict::Over(Exit::Cancelled),
             // Somebody's or the system's hold does not undo what is behind the stage that was waited for.
             _ if self.passed(until) => {
                 Verdict::Over(if self.summary.failed > 0 { Exit::Failures } else { Exit::Success })
@@ -131,35 +171,32 @@ impl Snapshot {
         }
     }
 
+    fn is_declined(&self) -> bool {
+        self.controls.approval.as_ref().is_some_and(|approval| approval.state == "DECLINED")
+    }
+
     /// Whether nothing is left in the stages up to that one. Only a complete expansion can say so: before it, more comes.
     fn passed(&self, until: Until) -> bool {
-        let last = match until {
-            Until::Rendered => &["rendered"][..],
-            Until::Exported => &["rendered", "merged", "exported"][..],
+        let (stages, funnel) = match until {
+            Until::Rendered => (&["rendered"][..], &["expanded", "rendered"][..]),
+            Until::Exported => (&["rendered", "merged", "exported"][..], &["expanded", "rendered", "exported"][..]),
             // Only the operation itself knows that nothing is left anywhere.
             Until::Confirmed => return false,
         };
-        let mut stages = self.stages.iter().filter(|stage| last.contains(&stage.name.as_str())).peekable();
-        self.expansion_complete
-            && stages.peek().is_some()
-            && stages.all(|stage| stage.labels.open() == 0 && stage.parents.open() == 0)
+        let mut stages = self.stages.iter().filter(|stage| stages.contains(&stage.name.as_str())).peekable();
+        let through = if self.funnel.is_empty() {
+            stages.peek().is_some() && stages.all(|stage| stage.labels.open() == 0 && stage.parents.open() == 0)
+        } else {
+            // What the drivers hold is exported already, though the ledger still counts it as waiting.
+            self.funnel.iter().all(|stage| stage.waiting == 0 || !funnel.contains(&stage.stage.as_str()))
+        };
+        self.expansion_complete && through
     }
 
     /// What it waits for, for people; empty when nothing is said.
     pub fn blocked_on(&self) -> String {
-        let cause = |value: &Value| match value {
-            Value::String(text) => text.clone(),
-            Value::Object(members) => {
-                members.values().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>().join(" ")
-            }
-            _ => String::new(),
-        };
-        match &self.blocked_on {
-            Value::Array(causes) => {
-                causes.iter().map(cause).filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; ")
-            }
-            other => cause(other),
-        }
+        let text = |blocked: &Blocked| if blocked.detail.is_empty() { blocked.cause.clone() } else { blocked.detail.clone() };
+        self.blocked_on.iter().map(text).collect::<Vec<_>>().join("; ")
     }
 
     /// Labels that need nothing more of this operation.

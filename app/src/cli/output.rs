@@ -53,6 +53,11 @@ pub struct Output {
 }
 
 impl Output {
+    /// Whether nothing but ids is wanted: a table without any is not printed then.
+    pub fn is_silent(self) -> bool {
+        self.quiet && self.format == Format::Table
+    }
+
     /// One answer; `table` is what people see.
     pub fn one(self, value: &Value, table: impl FnOnce() -> String) -> Result<(), CliError> {
         match self.format {

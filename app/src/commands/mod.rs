@@ -5,6 +5,7 @@ pub mod failure;
 mod audit;
 mod backup;
 mod bench;
+mod brake;
 mod completions;
 mod dev;
 mod doctor;
@@ -43,6 +44,8 @@ enum Command {
     Labels(labels::Args),
     /// Who did what, and what was refused
     Audit(audit::Args),
+    /// Stop all operator work of all tenants
+    Brake(brake::Args),
     /// Who the token says you are, and what it allows
     Whoami(whoami::Args),
     /// Check configuration, gateway, clocks and a local database; tell what to do
@@ -83,6 +86,7 @@ impl Cli {
             Command::Operations(args) => Some(&args.connection),
             Command::Labels(args) => Some(&args.connection),
             Command::Audit(args) => Some(&args.connection),
+            Command::Brake(args) => Some(&args.connection),
             Command::Whoami(args) => Some(&args.connection),
             Command::Doctor(args) => Some(&args.connection),
             _ => None,
@@ -96,6 +100,7 @@ impl Cli {
             Command::Operations(args) => return Ok(operations::run(args).await?),
             Command::Labels(args) => return Ok(labels::run(args).await?),
             Command::Audit(args) => return Ok(audit::run(args).await?),
+            Command::Brake(args) => return Ok(brake::run(args).await?),
             Command::Whoami(args) => return Ok(whoami::run(args).await?),
             Command::Doctor(args) => return Ok(doctor::run(args).await?),
             Command::Backup(args) => return backup::run(&args).await,

@@ -1,5 +1,6 @@
 //! `reshelf operations`: what came of accepted triggers, and what may be done about it.
 
+mod control;
 mod show;
 
 use std::time::Duration;
@@ -10,7 +11,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::cli::{
-    CliError, ConnectionArgs, Exit, Format, Progress, Session, duration,
+    CliError, ConnectionArgs, Exit, Progress, Session, duration,
     follow::{Followed, Wait, follow},
     operation::{OperationRef, Until},
     output::{at, column, number, time_at},
@@ -62,6 +63,18 @@ enum What {
         #[arg(long, value_parser = duration::parse)]
         timeout: Option<Duration>,
     },
+    /// Begin nothing more of an operation; what is in workers' hands finishes
+    Pause(control::PauseArgs),
+    /// Let a paused or held operation go on
+    Resume(control::Target),
+    /// End an operation: what waits is cancelled at once, what is in workers' hands finishes
+    Cancel(control::Target),
+    /// Limit how fast an operation goes
+    Throttle(control::ThrottleArgs),
+    /// Let an operation start that awaits approval; not one's own
+    Approve(control::ApproveArgs),
+    /// Cancel an operation that awaits approval
+    Decline(control::Target),
 }
 
 pub(super) async fn run(args: Args) -> Result<Exit, CliError> {
@@ -82,6 +95,12 @@ pub(super) async fn run(args: Args) -> Result<Exit, CliError> {
             let wait = Wait { until, deadline: deadline(timeout), through_holds: false };
             waited(&session, tracking_id, wait).await
         }
+        What::Pause(args) => control::pause(&session, &args).await,
+        What::Resume(target) => control::resume(&session, &target).await,
+        What::Cancel(target) => control::cancel(&session, &target).await,
+        What::Throttle(args) => control::throttle(&session, &args).await,
+        What::Approve(args) => control::approve(&session, &args).await,
+        What::Decline(target) => control::decline(&session, &target).await,
     }
 }
 
@@ -98,7 +117,7 @@ async fn waited(session: &Session, tracking_id: TrackingId, wait: Wait) -> Resul
     let operation = of(session, tracking_id).await?;
     let mut progress = Progress::new(session.output.quiet);
     let Followed { exit, operation } = follow(&session.client, &operation, wait, &mut progress).await?;
-    if !session.output.quiet || session.output.format != Format::Table {
+    if !session.output.is_silent() {
         session.output.one(&operation, || shown(&operation))?;
     }
     Ok(exit)

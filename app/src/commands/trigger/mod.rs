@@ -21,6 +21,9 @@ use crate::cli::{
     stores::Stores,
 };
 
+/// Labels after which a share of failures says something, unless another number is given: below, one bad label is percents.
+const SAMPLE_MIN: u32 = 100;
+
 /// `reshelf trigger`
 #[derive(Debug, ClapArgs)]
 pub(super) struct Args {
@@ -101,6 +104,24 @@ struct CommonArgs {
     /// When it should be done, RFC 3339 [default: now and the trigger's bulk allowance]
     #[arg(long, value_name = "TIME")]
     sla: Option<String>,
+    /// The plan of a dry run: the run is refused when other labels than that counted are concerned
+    #[arg(long, value_name = "PLAN_ID")]
+    plan: Option<String>,
+    /// Labels that may have come or gone since the plan
+    #[arg(long, value_name = "LABELS", requires = "plan")]
+    max_drift: Option<u32>,
+    /// Labels a second that may be begun in each stage
+    #[arg(long, value_name = "LABELS")]
+    throttle: Option<u32>,
+    /// Labels that may be in workers' hands at once in each stage
+    #[arg(long, value_name = "LABELS")]
+    max_in_flight: Option<u32>,
+    /// Stop by itself when more than this share of the labels failed
+    #[arg(long, value_name = "PERCENT")]
+    stop_when_failed: Option<u32>,
+    /// Labels after which that share is looked at first
+    #[arg(long, value_name = "LABELS", requires = "stop_when_failed", default_value_t = SAMPLE_MIN)]
+    min_sample: u32,
     /// Wait until it is done
     #[arg(long, conflicts_with = "dry_run")]
     wait: bool,
@@ -144,6 +165,22 @@ impl Asked {
         fields.insert("dry_run".to_owned(), json!(common.dry_run));
         if let Some(sla) = &common.sla {
             fields.insert("sla_timestamp".to_owned(), json!(sla));
+        }
+        if let Some(plan) = &common.plan {
+            fields.insert("plan_id".to_owned(), json!(plan));
+        }
+        if let Some(labels) = common.max_drift {
+            fields.insert("max_drift".to_owned(), json!(labels));
+        }
+        let limits = [("throttle_per_s", common.throttle), ("max_in_flight", common.max_in_flight)];
+        let limits: Map<String, Value> =
+            limits.into_iter().filter_map(|(name, limit)| Some((name.to_owned(), json!(limit?)))).collect();
+        if !limits.is_empty() {
+            fields.insert("limits".to_owned(), Value::Object(limits));
+        }
+        if let Some(percent) = common.stop_when_failed {
+            let stop = json!({"failure_ratio_percent": percent, "min_sample": common.min_sample});
+            fields.insert("stop_when".to_owned(), stop);
         }
         Self { path: format!("/v1/triggers/{trigger}"), fields, store, common }
     }

@@ -1,5 +1,7 @@
 //! One call of a trigger.
 
+use std::time::Duration;
+
 use daemon::SystemIds;
 use domain::{IdSource as _, StoreId, TenantId, TrackingId};
 use http::Method;
@@ -8,7 +10,7 @@ use serde_json::{Value, json};
 use super::Asked;
 use crate::{
     cli::{
-        CliError, Exit, Format, Progress, Session,
+        CliError, Exit, Format, Progress, Session, duration,
         follow::{Followed, follow, interrupted},
         operation::OperationRef,
         output::{at, grid, note, pairs, time_at},
@@ -49,7 +51,7 @@ pub(super) async fn run(session: &Session, asked: Asked) -> Result<Exit, CliErro
     let mut progress = Progress::new(session.output.quiet);
     let operation = OperationRef { tenant, tracking_id };
     let Followed { exit, operation } = follow(&session.client, &operation, wait, &mut progress).await?;
-    if !session.output.quiet || session.output.format != Format::Table {
+    if !session.output.is_silent() {
         session.output.one(&operation, || operations::shown(&operation))?;
     }
     Ok(exit)
@@ -112,6 +114,11 @@ fn counted(answer: &Value) -> String {
         ("for example", samples.join(", ")),
         ("service", at(answer, "/would_run_on")),
         ("would be due", time_at(answer, "/would_have_sla_timestamp")),
+        ("stores", at(answer, "/store_count")),
+        ("takes about", estimate(answer)),
+        ("approval", if answer["approval"]["needed"] == true { "a second operator must approve it".to_owned() } else { String::new() }),
+        ("accepted before", if answer["would_replay"] == true { "yes: the run would be answered like then".to_owned() } else { String::new() }),
+        ("plan ends", time_at(answer, "/plan_expires_at")),
         ("plan", at(answer, "/plan_id")),
     ]);
     let stores = answer["stores"].as_array().map_or(&[][..], Vec::as_slice);
@@ -121,6 +128,14 @@ fn counted(answer: &Value) -> String {
         text.push_str(&grid(&[("store", false), ("labels", true)], rows));
     }
     text
+}
+
+/// How long it would take, or why nobody can say.
+fn estimate(answer: &Value) -> String {
+    match answer["estimate"]["seconds"].as_u64() {
+        Some(seconds) => duration::text(Duration::from_secs(seconds)),
+        None => at(answer, "/estimate/reason"),
+    }
 }
 
 /// The tracking id first, before anything can go wrong with waiting.
@@ -145,6 +160,9 @@ fn tell_accepted(session: &Session, accepted: &Value, waits: bool) -> Result<(),
             at(accepted, "/tracking_id"),
             at(accepted, "/operation").split('/').nth(3).unwrap_or_default(),
         ));
+        if accepted["awaits_approval"] == true {
+            note("it awaits approval: another operator must approve it, with `reshelf operations approve`");
+        }
     }
     Ok(())
 }
