@@ -172,8 +172,11 @@ async fn answer(mut stream: TcpStream, script: Arc<Script>, known: Arc<Mutex<Vec
     known.lock().unwrap_or_else(PoisonError::into_inner).push(asked.clone());
     let Some((status, headers, body)) = script(&asked) else { return };
     let body = body.to_string();
-    let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-    let head = format!("HTTP/1.1 {status} S\r\nconnection: close\r\ncontent-length: {}\r\n{headers}\r\n", body.len());
+    let mut head = format!("HTTP/1.1 {status} S\r\nconnection: close\r\ncontent-length: {}\r\n", body.len());
+    for (name, value) in headers {
+        head.extend([name, ": ", &value, "\r\n"]);
+    }
+    head.push_str("\r\n");
     let _ = stream.write_all(format!("{head}{body}").as_bytes()).await;
 }
 

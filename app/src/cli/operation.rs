@@ -195,7 +195,8 @@ impl Snapshot {
 
     /// What it waits for, for people; empty when nothing is said.
     pub fn blocked_on(&self) -> String {
-        let text = |blocked: &Blocked| if blocked.detail.is_empty() { blocked.cause.clone() } else { blocked.detail.clone() };
+        let text =
+            |blocked: &Blocked| if blocked.detail.is_empty() { blocked.cause.clone() } else { blocked.detail.clone() };
         self.blocked_on.iter().map(text).collect::<Vec<_>>().join("; ")
     }
 
@@ -214,8 +215,12 @@ impl Snapshot {
             blocked if blocked.is_empty() => blocked,
             blocked => format!("; waits for {blocked}"),
         };
+        let eta = match self.eta.seconds {
+            Some(seconds) => format!(", done in about {}", duration::text(Duration::from_secs(seconds))),
+            None => String::new(),
+        };
         format!(
-            "{}: {total}, {rendered} rendered, {unchanged} unchanged, {exported} exported{failed}{blocked}",
+            "{}: {total}, {rendered} rendered, {unchanged} unchanged, {exported} exported{failed}{eta}{blocked}",
             self.state
         )
     }

@@ -32,6 +32,14 @@ enum What {
         #[command(flatten)]
         limit: LimitArgs,
     },
+    /// Access points of a store, with their labels
+    AccessPoints {
+        /// The store
+        #[arg(long)]
+        store: StoreId,
+        #[command(flatten)]
+        limit: LimitArgs,
+    },
     /// Studio designs of the tenant, with their labels
     Designs(LimitArgs),
     /// Labels of a store
@@ -82,6 +90,9 @@ pub(super) async fn run(args: Args) -> Result<Exit, CliError> {
     match args.what {
         What::Stores(limit) => stores(&session, &tenant, &limit).await,
         What::Models { store, limit } => models(&session, &format!("{tenant}/stores/{store}/models"), &limit).await,
+        What::AccessPoints { store, limit } => {
+            access_points(&session, &format!("{tenant}/stores/{store}/access-points"), &limit).await
+        }
         What::Designs(limit) => designs(&session, &tenant, &limit).await,
         What::List { store, limit } => labels(&session, &format!("{tenant}/stores/{store}/labels"), &limit).await,
         What::Show(label) => show(&session, &format!("{tenant}/stores/{}/labels/{}", label.store, label.label)).await,
@@ -109,6 +120,18 @@ async fn models(session: &Session, path: &str, limit: &LimitArgs) -> Result<Exit
         column("updated", |row| time_at(row, "/updated_at")),
     ];
     session.output.many(&found, &columns, "there are no models")?;
+    Ok(Exit::Success)
+}
+
+async fn access_points(session: &Session, path: &str, limit: &LimitArgs) -> Result<Exit, CliError> {
+    let found = session.client.list(path, &[], "access_points", limit.entries()).await?;
+    let columns = [
+        column("access point", |row| at(row, "/access_point_id")),
+        column("driver", |row| at(row, "/driver")),
+        number("labels", |row| at(row, "/labels")),
+        column("updated", |row| time_at(row, "/updated_at")),
+    ];
+    session.output.many(&found, &columns, "there are no access points")?;
     Ok(Exit::Success)
 }
 

@@ -112,6 +112,7 @@ async fn what_is_there_who_did_what_and_who_one_is() {
     let failed: Vec<String> = verdicts(&checks).into_iter().filter(|line| line.contains("failed")).collect();
     assert!(failed.is_empty() && verdicts(&checks).len() >= 8, "{checks}");
     assert!(verdicts(&checks).contains(&"\"database\" \"ok\"".to_owned()), "{checks}");
+    assert_eq!(texts(&json(&["labels", "access-points", "--store", "store-1"]).await, "access_point_id"), ["ap-1"]);
     for name in ["bash", "zsh", "fish"] {
         assert!(shell.run(&["completions", name]).await.ended(0).out.contains("model-refresh"), "{name}");
     }

@@ -69,6 +69,35 @@ enum What {
         #[command(flatten)]
         common: CommonArgs,
     },
+    /// Send the picture of every label of a store again
+    StoreReexport {
+        #[command(flatten)]
+        place: PlaceArgs,
+        #[command(flatten)]
+        common: CommonArgs,
+    },
+    /// Send the picture of every label of an access point again
+    AccessPointReexport {
+        /// The store
+        #[arg(long)]
+        store: StoreId,
+        /// The access point
+        #[arg(long)]
+        access_point: RecordId,
+        #[command(flatten)]
+        common: CommonArgs,
+    },
+    /// Send the picture of one label again
+    LabelReexport {
+        /// The store
+        #[arg(long)]
+        store: StoreId,
+        /// The label
+        #[arg(long)]
+        label: RecordId,
+        #[command(flatten)]
+        common: CommonArgs,
+    },
     /// Announce records again without changing them, for one hop
     Touch(touch::TouchArgs),
 }
@@ -212,6 +241,16 @@ pub(super) async fn run(args: Args) -> Result<Exit, CliError> {
         }
         What::StudioStoreRerender { place, common } => {
             (Asked::new(Trigger::StudioStoreRerender, None, place.store, common), place.stores)
+        }
+        What::StoreReexport { place, common } => {
+            (Asked::new(Trigger::StoreReexport, None, place.store, common), place.stores)
+        }
+        What::AccessPointReexport { store, access_point, common } => {
+            let named = Some(("access_point_id", &access_point));
+            (Asked::new(Trigger::AccessPointReexport, named, Some(store), common), None)
+        }
+        What::LabelReexport { store, label, common } => {
+            (Asked::new(Trigger::LabelReexport, Some(("label_id", &label)), Some(store), common), None)
         }
     };
     match stores {

@@ -116,8 +116,22 @@ fn counted(answer: &Value) -> String {
         ("would be due", time_at(answer, "/would_have_sla_timestamp")),
         ("stores", at(answer, "/store_count")),
         ("takes about", estimate(answer)),
-        ("approval", if answer["approval"]["needed"] == true { "a second operator must approve it".to_owned() } else { String::new() }),
-        ("accepted before", if answer["would_replay"] == true { "yes: the run would be answered like then".to_owned() } else { String::new() }),
+        (
+            "approval",
+            if answer["approval"]["needed"] == true {
+                "a second operator must approve it".to_owned()
+            } else {
+                String::new()
+            },
+        ),
+        (
+            "accepted before",
+            if answer["would_replay"] == true {
+                "yes: the run would be answered like then".to_owned()
+            } else {
+                String::new()
+            },
+        ),
         ("plan ends", time_at(answer, "/plan_expires_at")),
         ("plan", at(answer, "/plan_id")),
     ]);
