@@ -81,7 +81,7 @@ pub(crate) async fn bound(State(gateway): State<Arc<Gateway>>, request: Request,
             Refusal::new(ErrorCode::Unavailable, "the gateway has too many requests in hand; nothing was done");
         return Problem::from(refusal).into_response();
     };
-    let is_action = request.method() == Method::POST;
+    let is_action = matches!(*request.method(), Method::POST | Method::PUT | Method::PATCH);
     let answer = async move {
         let _slot = slot;
         tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await

@@ -19,6 +19,7 @@ mod backend;
 mod body;
 mod config;
 mod edge;
+mod follow;
 mod login;
 mod metering;
 mod plan;

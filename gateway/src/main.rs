@@ -33,12 +33,14 @@ async fn main() -> anyhow::Result<()> {
         );
     }
     let folder = arguments.config.parent().unwrap_or(Path::new("."));
-    let parts = config.parts(folder).with_context(|| format!("configuration file {}", arguments.config.display()))?;
+    let shutdown = Shutdown::default();
+    let parts = config
+        .parts(folder, shutdown.clone())
+        .with_context(|| format!("configuration file {}", arguments.config.display()))?;
     let tls = config.server_tls(folder)?;
     let listener =
         TcpListener::bind(config.listen).await.with_context(|| format!("listen: {} cannot be used", config.listen))?;
     tracing::info!(address = %listener.local_addr()?, "listening");
-    let shutdown = Shutdown::default();
     let served = tokio::spawn(serve_over(listener, router(parts), tls, shutdown.clone()));
     shutdown.run().await?;
     served.await??;

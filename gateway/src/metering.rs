@@ -47,6 +47,8 @@ fn known_method(method: &str) -> &'static str {
         "GET" => "GET",
         "HEAD" => "HEAD",
         "POST" => "POST",
+        "PUT" => "PUT",
+        "PATCH" => "PATCH",
         "OPTIONS" => "OPTIONS",
         _ => "other",
     }

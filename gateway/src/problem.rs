@@ -216,6 +216,27 @@ impl utoipa::IntoResponses for ReadProblems {
     }
 }
 
+/// The problems a control action may answer with.
+pub(crate) struct ControlProblems;
+
+impl utoipa::IntoResponses for ControlProblems {
+    fn responses() -> BTreeMap<String, RefOr<DocumentedResponse>> {
+        documented_all(&[
+            ("400", "The body is wrong; `field` names where. Nothing was done."),
+            ("401", "No valid operator token."),
+            ("403", "The token lacks the scope that `detail` names, or its holder asked for the operation."),
+            ("404", "Unknown, or outside this token's tenants and stores."),
+            ("409", "The operation stands where this is not possible; `detail` says where."),
+            ("413", "The body is larger than 64 KiB."),
+            ("415", "The body is not application/json."),
+            ("429", "Too many actions; see Retry-After."),
+            ("500", "A fault of ours; the service's log has the cause."),
+            ("503", "A needed service does not answer; nothing was done; see Retry-After."),
+            ("504", "The outcome is unknown: look at the operation, then repeat."),
+        ])
+    }
+}
+
 /// The problems a trigger may answer with.
 pub(crate) struct TriggerProblems;
 

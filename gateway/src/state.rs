@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
+use daemon::shutdown::Shutdown;
 use domain::{Clock, IdSource, ServiceName};
 use http::HeaderValue;
 use proto::{CqsClient, DtoFlowClient, EccTriggersClient, ExporterTriggersClient, StudioTriggersClient, Transport};
@@ -10,6 +11,7 @@ use tokio::sync::Semaphore;
 use crate::{
     auth::OperatorVerifier,
     edge::CSP_DOCS,
+    follow::Follows,
     login::Login,
     metering::Metering,
     plan::PlanKey,
@@ -37,6 +39,8 @@ pub struct GatewayParts {
     pub login: Option<Login>,
     /// How much one operator, tenant and address may ask for.
     pub rules: Rules,
+    /// Ends what runs beside the requests: streams and deliveries.
+    pub shutdown: Shutdown,
     /// Now.
     pub clock: Arc<dyn Clock>,
     /// Request ids.
@@ -77,6 +81,8 @@ pub(crate) struct Gateway {
     pub(crate) ids: Arc<dyn IdSource>,
     pub(crate) metering: Metering,
     pub(crate) slots: Arc<Semaphore>,
+    pub(crate) follows: Arc<Follows>,
+    pub(crate) shutdown: Shutdown,
     pub(crate) rates: Rates,
     /// The content security policy of the page at `/docs`.
     pub(crate) docs_policy: HeaderValue,
@@ -99,6 +105,8 @@ impl Gateway {
             clock: parts.clock,
             ids: parts.ids,
             metering: Metering::new(),
+            follows: Arc::default(),
+            shutdown: parts.shutdown,
             slots: Arc::new(Semaphore::new(CONCURRENCY_MAX)),
         };
         (gateway, parts.cors)

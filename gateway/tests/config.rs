@@ -5,6 +5,7 @@
 use std::{fs, path::Path};
 
 use daemon::identity::ServiceKey;
+use daemon::shutdown::Shutdown;
 use gateway::{GatewayConfig, listen_allowed};
 use tempfile::TempDir;
 
@@ -24,7 +25,7 @@ fn parts(text: &str, folder: &Path) -> Result<(), String> {
     let file = folder.join("gateway.toml");
     fs::write(&file, text).unwrap();
     let config: GatewayConfig = daemon::config::read(&file).map_err(|error| error.to_string())?;
-    config.parts(folder).map(drop).map_err(|error| error.to_string())
+    config.parts(folder, Shutdown::default()).map(drop).map_err(|error| error.to_string())
 }
 
 #[tokio::test]

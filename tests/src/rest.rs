@@ -93,6 +93,42 @@ impl Rest {
         self.send(Method::POST, path, Some(body)).await.unwrap_or_else(|error| panic!("POST {path}: {error}"))
     }
 
+    /// PATCH or PUT of a JSON value.
+    pub async fn change(&self, method: Method, path: &str, body: &Value) -> Answer {
+        let bytes = Some(body.to_string().into_bytes());
+        self.send(method, path, bytes).await.unwrap_or_else(|error| panic!("{path}: {error}"))
+    }
+
+    /// GET of a stream of server-sent events, to its end or to the first event for which `enough` holds. `last` is the
+    /// last event one has.
+    pub async fn events(&self, path: &str, last: Option<&str>, enough: impl Fn(&Event) -> bool) -> Stream {
+        let mut request = self.client.get(format!("{}{path}", self.base));
+        if let Some(token) = &self.token {
+            request = request.bearer_auth(token);
+        }
+        if let Some(last) = last {
+            request = request.header("last-event-id", last);
+        }
+        let mut response = request.send().await.unwrap_or_else(|error| panic!("GET {path}: {error}"));
+        let mut stream = Stream { status: response.status().as_u16(), events: Vec::new(), ended: true };
+        let mut text = String::new();
+        while let Some(chunk) = response.chunk().await.unwrap_or_else(|error| panic!("GET {path}: {error}")) {
+            text.push_str(&String::from_utf8_lossy(&chunk));
+            while let Some((block, rest)) = text.split_once("\n\n") {
+                let event = Event::parse(block);
+                text = rest.to_owned();
+                let Some(event) = event else { continue };
+                let last = enough(&event);
+                stream.events.push(event);
+                if last {
+                    stream.ended = false;
+                    return stream;
+                }
+            }
+        }
+        stream
+    }
+
     async fn send(&self, method: Method, path: &str, body: Option<Vec<u8>>) -> Result<Answer, reqwest::Error> {
         let asked = format!("{method} {path}");
         let mut request = self.client.request(method, format!("{}{path}", self.base));
@@ -108,6 +144,44 @@ impl Rest {
             status: response.status().as_u16(),
             headers: response.headers().clone(),
             bytes: response.bytes().await?.to_vec(),
+        })
+    }
+}
+
+/// What came of a stream of server-sent events.
+#[derive(Debug)]
+pub struct Stream {
+    /// HTTP status.
+    pub status: u16,
+    /// What came.
+    pub events: Vec<Event>,
+    /// Whether the server ended it.
+    pub ended: bool,
+}
+
+/// One server-sent event.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    /// Its id.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// Its data.
+    pub data: Value,
+}
+
+impl Event {
+    /// None for comments.
+    fn parse(block: &str) -> Option<Self> {
+        let field = |name: &str| {
+            let line = block.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+            line.map(|value| value.strip_prefix(' ').unwrap_or(value).to_owned())
+        };
+        let data = field("data")?;
+        Some(Self {
+            id: field("id").unwrap_or_default(),
+            name: field("event").unwrap_or_default(),
+            data: serde_json::from_str(&data).unwrap_or_else(|error| panic!("{error}: {data}")),
         })
     }
 }

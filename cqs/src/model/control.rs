@@ -227,7 +227,10 @@ pub enum Action {
         until: Option<Timestamp>,
     },
     /// Let a large one start.
-    Approve,
+    Approve {
+        /// Without a second person.
+        break_glass: bool,
+    },
     /// Do not let it start; it is cancelled.
     Decline,
 }
@@ -240,8 +243,16 @@ impl Action {
             Self::Resume => ActionKind::Resume,
             Self::Cancel => ActionKind::Cancel,
             Self::SetLimits { .. } => ActionKind::SetLimits,
-            Self::Approve => ActionKind::Approve,
+            Self::Approve { .. } => ActionKind::Approve,
             Self::Decline => ActionKind::Decline,
+        }
+    }
+
+    /// Its name in the audit log.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Approve { break_glass: true } => "break glass",
+            other => other.kind().as_str(),
         }
     }
 }

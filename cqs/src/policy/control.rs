@@ -107,7 +107,7 @@ pub(crate) fn apply(
                 control.limited = Some(Limited { act, until: *until });
             }
         }
-        Action::Approve | Action::Decline => decide(control, action, (act, standing))?,
+        Action::Approve { .. } | Action::Decline => decide(control, action, (act, standing))?,
     }
     Ok(*control != before)
 }
@@ -117,8 +117,8 @@ fn decide(control: &mut Control, action: &Action, (act, standing): (Act, Standin
         return Err(Refusal::new(ErrorCode::FailedPrecondition, "the operation needs no approval").at("action"));
     };
     match (approval.state, action) {
-        (ApprovalState::Awaiting, Action::Approve) => {
-            if act.by.is_some() && act.by.as_ref() == standing.requester {
+        (ApprovalState::Awaiting, Action::Approve { break_glass }) => {
+            if !break_glass && act.by.is_some() && act.by.as_ref() == standing.requester {
                 let message = "whoever asked for the operation may not approve it";
                 return Err(Refusal::new(ErrorCode::PermissionDenied, message).at("operator_subject"));
             }
@@ -131,7 +131,7 @@ fn decide(control: &mut Control, action: &Action, (act, standing): (Act, Standin
             control.cancelled = Some(Act { reason: format!("declined: {}", act.reason), ..act });
         }
         // Twice the same decision.
-        (ApprovalState::Approved, Action::Approve) => {}
+        (ApprovalState::Approved, Action::Approve { .. }) => {}
         (ApprovalState::Approved | ApprovalState::Declined | ApprovalState::Expired, _) => {
             return Err(wrong_state(action, standing.state));
         }

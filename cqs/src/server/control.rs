@@ -172,7 +172,7 @@ fn action_from_wire(action: &WireAction) -> Result<Action, Refusal> {
                 until: until.transpose()?,
             }
         }
-        WireAction::Approve(_) => Action::Approve,
+        WireAction::Approve(approve) => Action::Approve { break_glass: approve.break_glass },
         WireAction::Decline(_) => Action::Decline,
     })
 }

@@ -50,7 +50,7 @@ pub(crate) async fn control<U: Unit>(unit: &mut U, ask: ControlAsk, now: Timesta
     let report = report(unit, operation, now).await?;
     let receipt = control.cancelled.is_some().then(|| receipt(&report));
     tracing::info!(
-        tenant = %ask.tenant, tracking_id = %ask.tracking_id, action = ask.action.kind().as_str(), by = %ask.by,
+        tenant = %ask.tenant, tracking_id = %ask.tracking_id, action = ask.action.as_str(), by = %ask.by,
         reason = %ask.reason, changed, "operation controlled"
     );
     Ok(Controlled { report, receipt: receipt.filter(|_| ask.action == Action::Cancel), woken })
@@ -192,7 +192,7 @@ fn audit_row(ask: &ControlAsk, (changed, detail): (bool, String), at: Timestamp)
         service: ask.service,
         operator_subject: ask.by.to_string(),
         tenant: Some(ask.tenant.clone()),
-        action: ask.action.kind().as_str().to_owned(),
+        action: ask.action.as_str().to_owned(),
         tracking_id: ask.tracking_id.to_string(),
         reason: ask.reason.to_string(),
         request_digest: ask.request_digest.clone(),

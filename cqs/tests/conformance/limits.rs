@@ -254,7 +254,7 @@ mod scenario_impl {
         assert_eq!(seen.controls.unwrap().approval.unwrap().label_count, 5_000_000);
         assert_eq!(taken(&mut world, ECC).await, 0);
 
-        let approve = || Action::Approve(Approve {});
+        let approve = || Action::Approve(Approve { break_glass: false });
         let refusal = world.control("op-1", approve()).await.unwrap_err();
         assert_eq!((refusal.code, refusal.field.as_str()), (ErrorCode::PermissionDenied, "operator_subject"));
         for action in [resume(), Action::Pause(Pause::default())] {
@@ -272,6 +272,12 @@ mod scenario_impl {
         assert_eq!(taken(&mut world, ECC).await, 1);
         let refusal = world.control_as("bob@example", "op-1", Action::Decline(Decline {})).await.unwrap_err();
         assert_eq!(refusal.code, ErrorCode::FailedPrecondition, "it runs");
+        // In an emergency whoever asked may, loudly.
+        world.inject(large(&world, "op-3")).await.unwrap();
+        let alone = world.control("op-3", Action::Approve(Approve { break_glass: true })).await.unwrap();
+        assert_eq!(alone.operation.unwrap().state(), OperationState::Running);
+        let audit = world.audit(Some("op-3")).await;
+        assert_eq!(audit.first().map(|row| row.action.as_str()), Some("break glass"));
         // Nothing to approve.
         world.inject(refresh("op-2")).await.unwrap();
         let refusal = world.control_as("bob@example", "op-2", approve()).await.unwrap_err();
@@ -290,7 +296,7 @@ mod scenario_impl {
         let controls = expired.controls.unwrap();
         assert_eq!(controls.approval.unwrap().state(), wire::ApprovalState::Expired);
         assert_eq!(controls.cancelled.unwrap().operator_subject, "");
-        let approve = Action::Approve(Approve {});
+        let approve = Action::Approve(Approve { break_glass: false });
         assert_eq!(
             world.control_as("bob@example", "op-1", approve).await.unwrap_err().code,
             ErrorCode::FailedPrecondition

@@ -212,7 +212,7 @@ fn action_of(action: usize, now: Timestamp) -> Action {
         4 => Action::Cancel,
         5 => limits(LimitChange::To(8), LimitChange::Keep, until),
         6 => limits(LimitChange::Lift, LimitChange::To(1), None),
-        7 => Action::Approve,
+        7 => Action::Approve { break_glass: false },
         _ => Action::Decline,
     }
 }

@@ -12,6 +12,7 @@ use daemon::{
     SystemClock, SystemIds,
     channel::{self, PeerTrust},
     identity::{ServiceCredentials, ServiceKey},
+    shutdown::Shutdown,
     telemetry::LogFormat,
     tls::{ClientTlsConfig, ServerTls, ServerTlsConfig},
 };
@@ -114,7 +115,7 @@ pub fn listen_allowed(listen: SocketAddr, protected: bool) -> bool {
 
 impl GatewayConfig {
     /// Everything the gateway is composed of. `folder` is where the file lies.
-    pub fn parts(&self, folder: &Path) -> Result<GatewayParts, ConfigProblem> {
+    pub fn parts(&self, folder: &Path, shutdown: Shutdown) -> Result<GatewayParts, ConfigProblem> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let key = folder.join(&self.service_key);
         let credentials = ServiceCredentials::from_file(ServiceName::OperatorGateway, &key, Arc::clone(&clock))
@@ -143,6 +144,7 @@ impl GatewayConfig {
             cors: self.origins()?,
             login: self.login()?,
             rules: Rules::default(),
+            shutdown,
             clock,
             ids: Arc::new(SystemIds),
         })

@@ -65,3 +65,8 @@ pub(crate) struct Plan {
     pub(crate) made_at: Timestamp,
     pub(crate) expires_at: Timestamp,
 }
+
+/// SHA-256 of a plan's text, in 64 hex digits: what an operation keeps of its plan, and an approval names.
+pub(crate) fn digest(plan_id: &str) -> String {
+    hex(&Sha256::digest(plan_id))
+}

@@ -3,13 +3,14 @@
 //! Both have asked the service the same dry run before; what it counted is held against the plan here. So whatever
 //! refuses the live call up to this point refuses the dry run, and the other way round.
 
-use domain::{ErrorCode, Refusal};
+use domain::{ErrorCode, Refusal, Timestamp};
+use proto::cqs::v1::ApprovalRequired;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::trigger_call::{Answer, Asked};
 use crate::{
-    plan::{Counted, Drift, PlanScope},
+    plan::{Counted, Drift, PLAN_LIFETIME_MS, PlanScope},
     state::Gateway,
 };
 
@@ -32,6 +33,17 @@ pub(crate) struct ApprovalNeed {
     /// More labels than this need it.
     #[schema(example = 50_000)]
     pub(super) above_labels: i64,
+}
+
+impl Admission {
+    /// What CQS is told of the approval: who decides until when over how much.
+    pub(super) fn approval_required(&self, now: Timestamp) -> Option<ApprovalRequired> {
+        self.approval.needed.then(|| ApprovalRequired {
+            label_count: self.counted.labels,
+            // As long as a plan is good for.
+            expires_at: Some(proto::timestamp_to_wire(now.plus_ms(PLAN_LIFETIME_MS))),
+        })
+    }
 }
 
 impl Asked {

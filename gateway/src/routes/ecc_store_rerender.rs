@@ -12,6 +12,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::{
+    control_view::{Limits, StopWhen},
     trigger_call::{
         self, Answer, Asked, Common, Place, TriggerBody, answer_from_wire, not_configured, request_to_wire,
     },
@@ -20,6 +21,7 @@ use super::{
 use crate::{
     auth::Operator,
     backend::{CallError, Peer, call},
+    body::Object,
     problem::{Problem, TriggerProblems},
     state::Gateway,
 };
@@ -50,6 +52,12 @@ pub(crate) struct EccStoreRerenderRequest {
     /// Labels that may have come or gone since the plan, summed over stores. Left out: none. With `plan_id` only.
     #[schema(minimum = 0)]
     max_drift: Option<i64>,
+    /// How fast it may go; left out: as fast as there are workers.
+    #[schema(value_type = Option<Limits>)]
+    limits: Option<Object<Limits>>,
+    /// When it stops itself; left out: never.
+    #[schema(value_type = Option<StopWhen>)]
+    stop_when: Option<Object<StopWhen>>,
 }
 
 /// Render every label of a store that is linked to an ECC model again.
@@ -92,6 +100,7 @@ impl TriggerBody for EccStoreRerenderRequest {
             sla_timestamp: self.sla_timestamp.as_deref(),
             page_token: None,
             plan: (self.plan_id.as_deref(), self.max_drift),
+            terms: (self.limits.as_ref().map(|limits| limits.0), self.stop_when.as_ref().map(|stop| stop.0)),
         }
     }
 

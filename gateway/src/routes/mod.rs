@@ -1,15 +1,20 @@
 //! One file per resource; each handler extracts, calls, maps, with its documented types right above it.
 //!
-//! Deliberately not here: any way to pause or change an operation (its own issue), anything that names a queue.
+//! Deliberately not here: anything that names a queue.
 
 pub(crate) mod access_point_reexport;
 pub(crate) mod access_points;
 mod admission;
 pub(crate) mod audit;
+pub(crate) mod brake;
+pub(crate) mod control;
+mod control_view;
 pub(crate) mod design_refresh;
 pub(crate) mod designs;
 pub(crate) mod ecc_store_rerender;
 mod estimate;
+pub(crate) mod events;
+mod funnel;
 pub(crate) mod health;
 pub(crate) mod label_image;
 pub(crate) mod label_reexport;
@@ -17,6 +22,7 @@ pub(crate) mod labels;
 pub(crate) mod me;
 pub(crate) mod model_refresh;
 pub(crate) mod models;
+mod operation_view;
 pub(crate) mod operations;
 pub(crate) mod preview;
 mod records;

@@ -14,10 +14,12 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use domain::{ErrorCode, Reason, RecordId, Refusal, StoreId, TenantId, Timestamp, TrackingId, Trigger};
+use proto::cqs::v1::{ApprovalRequired, OperationLimits, StopWhen as WireStopWhen};
 use serde::de::DeserializeOwned;
 
 use super::{
     admission::{self, Admission},
+    control_view::{Limits, StopWhen},
     estimate,
     triggers::{Accepted, DryRun, PlanMade, StoreLabels, TriggerAnswer, operation_path},
 };
@@ -25,8 +27,7 @@ use crate::{
     audit::{Attempt, AuditedBy, Failure},
     auth::{Operator, StoreAccess},
     backend::{CallError, Peer},
-    body,
-    plan::Drift,
+    body, plan,
     problem::Problem,
     query,
     state::Gateway,
@@ -58,6 +59,8 @@ pub(super) struct Common<'a> {
     pub(super) page_token: Option<&'a str>,
     /// The plan to hold the run to, and how far it may differ.
     pub(super) plan: (Option<&'a str>, Option<i64>),
+    /// How the operation shall run.
+    pub(super) terms: (Option<Limits>, Option<StopWhen>),
 }
 
 /// What a trigger is about, below its tenant.
@@ -92,6 +95,10 @@ pub(super) struct Asked {
     pub(super) sla_is_default: bool,
     pub(super) page_token: String,
     pub(super) plan: Option<NamedPlan>,
+    pub(super) limits: Option<OperationLimits>,
+    pub(super) stop_when: Option<WireStopWhen>,
+    /// That a second operator must approve it; decided once the service has counted.
+    pub(super) approval: Option<ApprovalRequired>,
 }
 
 /// What the service answered.
@@ -122,6 +129,10 @@ macro_rules! request_to_wire {
             operator_subject: $asked.operator.to_string(),
             sla_timestamp: Some(proto::timestamp_to_wire($asked.sla)),
             sla_is_default: $asked.sla_is_default,
+            limits: $asked.limits,
+            stop_when: $asked.stop_when,
+            approval: $asked.approval,
+            plan_id: $asked.plan_digest(),
             $($field: $value),*
         }
     };
@@ -153,6 +164,11 @@ impl Asked {
     /// The store's id as text; empty for what is the tenant's.
     pub(super) fn store_id(&self) -> String {
         self.place.store.as_ref().map(ToString::to_string).unwrap_or_default()
+    }
+
+    /// What an approval names of the plan: its digest; empty without one.
+    pub(super) fn plan_digest(&self) -> String {
+        self.plan.as_ref().map(|plan| plan::digest(&plan.id)).unwrap_or_default()
     }
 
     /// The model's or design's id as text; empty for a whole store.
@@ -194,7 +210,12 @@ async fn attempted<B: TriggerBody>(
     gateway.rates.tenant_action(&asked.tenant)?;
     let seen = B::call(gateway, &Asked { dry_run: true, ..asked.clone() }).await.map_err(failure::<B>)?;
     let admission = admission::decide(gateway, &asked, &seen)?;
-    let answer = if asked.dry_run { seen } else { B::call(gateway, &asked).await.map_err(failure::<B>)? };
+    let answer = if asked.dry_run {
+        seen
+    } else {
+        let asked = Asked { approval: admission.approval_required(gateway.clock.now()), ..asked.clone() };
+        B::call(gateway, &asked).await.map_err(failure::<B>)?
+    };
     tracing::info!(
         tracking_id = %asked.tracking_id, operator = %operator.subject(), trigger = %B::TRIGGER, scope = %asked,
         dry_run = asked.dry_run, labels = answer.labels, replayed = answer.replayed, reason = %asked.reason,
@@ -204,7 +225,7 @@ async fn attempted<B: TriggerBody>(
         let seen = Seen { answer, admission };
         return Ok(Json(TriggerAnswer::DryRun(dry_run(gateway, operator, &asked, seen).await?)).into_response());
     }
-    Ok(accepted(&asked, answer, admission.drift).into_response())
+    Ok(accepted(&asked, answer, admission).into_response())
 }
 
 /// What a dry run found.
@@ -248,6 +269,9 @@ fn asked<B: TriggerBody>(
         sla_is_default: sla.is_none(),
         page_token: query::token_from(common.page_token.unwrap_or_default())?,
         plan: named_plan(&common)?,
+        limits: common.terms.0.map(Limits::to_wire).transpose()?,
+        stop_when: common.terms.1.map(StopWhen::to_wire).transpose()?,
+        approval: None,
     };
     if reached(operator, &asked) { Ok(asked) } else { Err(unknown::<B>()) }
 }
@@ -291,7 +315,18 @@ fn failure<B: TriggerBody>(error: CallError) -> Failure {
 
 /// The service may name a field of its own call to CQS; the operator reads those of this request.
 fn conflict<B: TriggerBody>(mut refusal: Refusal) -> Refusal {
-    let ours = ["tenant_id", "store_id", "reason", "tracking_id", "dry_run", "sla_timestamp", B::NAMED];
+    let ours = [
+        "tenant_id",
+        "store_id",
+        "reason",
+        "tracking_id",
+        "dry_run",
+        "sla_timestamp",
+        "limits",
+        "stop_when",
+        "plan_id",
+        B::NAMED,
+    ];
     if !ours.contains(&refusal.field.as_str()) {
         let field = match refusal.field.as_str() {
             "operator_subject" => "operator",
@@ -334,7 +369,7 @@ async fn dry_run(gateway: &Gateway, operator: &Operator, asked: &Asked, seen: Se
     })
 }
 
-fn accepted(asked: &Asked, answer: Answer, drift: Option<Drift>) -> Accepted {
+fn accepted(asked: &Asked, answer: Answer, admission: Admission) -> Accepted {
     Accepted {
         operation: operation_path(&asked.tenant, &asked.tracking_id),
         tracking_id: asked.tracking_id.to_string(),
@@ -343,7 +378,8 @@ fn accepted(asked: &Asked, answer: Answer, drift: Option<Drift>) -> Accepted {
         accepted_at: wire::time(answer.accepted_at.as_ref()),
         sla_timestamp: wire::time(answer.sla_timestamp.as_ref()),
         replayed: answer.replayed,
-        drift: drift.filter(|_| !answer.replayed),
+        drift: admission.drift,
+        awaits_approval: admission.approval.needed,
     }
 }
 

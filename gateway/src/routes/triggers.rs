@@ -150,6 +150,13 @@ fn info(trigger: Trigger) -> TriggerInfo {
     let own = [
         parameter("sla_timestamp", "string", false, "RFC 3339; left out: now plus the bulk allowance."),
         parameter("plan_id", "string", false, "Of a dry run's answer: the run is held to what that counted."),
+        parameter(
+            "limits",
+            "object",
+            false,
+            "throttle_per_s and max_in_flight, in each stage; 0 or left out: no limit.",
+        ),
+        parameter("stop_when", "object", false, "failure_ratio_percent and min_sample: when it stops itself."),
         parameter("max_drift", "integer", false, "Labels that may have come or gone since the plan; left out: 0."),
     ];
     TriggerInfo {
@@ -252,6 +259,8 @@ pub(crate) struct Accepted {
     /// What came and went since the plan that the request names; absent when it names none, and when it is replayed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) drift: Option<Drift>,
+    /// True: it is `AWAITING_APPROVAL`, and nothing happens before another operator approves it.
+    pub(crate) awaits_approval: bool,
 }
 
 /// An answer of 200: either a dry run's, or the first answer again.

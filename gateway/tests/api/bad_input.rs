@@ -66,7 +66,7 @@ async fn bad_bodies_name_their_field() {
         (with("sla_timestamp", json!("0000-01-01T00:00:00Z")), "sla_timestamp"),
         (with("queue_name", json!("hardware-exporter")), "queue_name"),
         (with("state", json!("done")), "state"),
-        (with("limits", json!({})), "limits"),
+        (with("priority", json!({})), "priority"),
         (duplicate, "reason"),
         (deep, "reason"),
         (String::new(), "body"),

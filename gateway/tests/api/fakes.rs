@@ -99,6 +99,8 @@ pub(crate) struct CqsState {
     pub(crate) audit: Vec<cqs::AuditEntry>,
     pub(crate) operations: Vec<cqs::Operation>,
     pub(crate) fates: Vec<cqs::RecordFate>,
+    pub(crate) controlled: Vec<cqs::ControlOperationRequest>,
+    pub(crate) brake: cqs::Brake,
     pub(crate) fault: Option<Fault>,
 }
 
@@ -201,17 +203,33 @@ impl ChangeQueueService for FakeCqs {
 
     async fn control_operation(
         &self,
-        _: Request<cqs::ControlOperationRequest>,
+        request: Request<cqs::ControlOperationRequest>,
     ) -> Result<Response<cqs::ControlOperationResponse>, Status> {
-        Err(Status::unimplemented("no route asks for it"))
+        let mut state = self.open(&request, "ControlOperation")?;
+        let asked = request.into_inner();
+        state.controlled.push(asked.clone());
+        let found = state
+            .operations
+            .iter()
+            .find(|known| known.tenant_id == asked.tenant_id && known.tracking_id == asked.tracking_id);
+        let Some(operation) = found.cloned() else {
+            return refuse(&Refusal::new(ErrorCode::NotFound, "no such operation"));
+        };
+        let cancel = matches!(asked.action, Some(cqs::control_operation_request::Action::Cancel(_)));
+        let receipt = cancel.then(|| cqs::CancelReceipt { not_started: 7, ..cqs::CancelReceipt::default() });
+        Ok(Response::new(cqs::ControlOperationResponse { operation: Some(operation), receipt }))
     }
 
-    async fn set_brake(&self, _: Request<cqs::SetBrakeRequest>) -> Result<Response<cqs::Brake>, Status> {
-        Err(Status::unimplemented("no route asks for it"))
+    async fn set_brake(&self, request: Request<cqs::SetBrakeRequest>) -> Result<Response<cqs::Brake>, Status> {
+        let mut state = self.open(&request, "SetBrake")?;
+        let asked = request.into_inner();
+        let act = cqs::Act { operator_subject: asked.operator_subject, reason: asked.reason, ..cqs::Act::default() };
+        state.brake = cqs::Brake { on: asked.on.then_some(act) };
+        Ok(Response::new(state.brake.clone()))
     }
 
-    async fn get_brake(&self, _: Request<cqs::GetBrakeRequest>) -> Result<Response<cqs::Brake>, Status> {
-        Err(Status::unimplemented("no route asks for it"))
+    async fn get_brake(&self, request: Request<cqs::GetBrakeRequest>) -> Result<Response<cqs::Brake>, Status> {
+        Ok(Response::new(self.open(&request, "GetBrake")?.brake.clone()))
     }
 
     async fn list_failures(
@@ -478,6 +496,7 @@ pub(crate) struct Seen {
     pub(crate) operator_subject: String,
     pub(crate) sla_timestamp: Option<prost_types::Timestamp>,
     pub(crate) sla_is_default: bool,
+    pub(crate) approval: Option<cqs::ApprovalRequired>,
 }
 
 /// An answer of any trigger, as far as all of them are alike.
@@ -543,6 +562,7 @@ macro_rules! seen {
             operator_subject: $request.operator_subject.clone(),
             sla_timestamp: $request.sla_timestamp,
             sla_is_default: $request.sla_is_default,
+            approval: $request.approval,
         }
     };
 }

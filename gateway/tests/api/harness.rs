@@ -117,6 +117,7 @@ impl World {
             cors: changes.cors.into_iter().map(|origin| origin.parse().unwrap()).collect(),
             login: changes.login,
             rules: changes.rules.unwrap_or_default(),
+            shutdown: daemon::shutdown::Shutdown::default(),
             clock: shared,
             ids: Arc::new(SeededIds::new(7)),
         });

@@ -34,6 +34,20 @@ fn policies() -> Vec<Policy> {
         over_token("list_audit", Some(S::AuditRead), |_| ("/v1/audit".to_owned(), None)),
         read("list_tenant_operations", S::OperationsRead, |t| (format!("/v1/tenants/{t}/operations"), None)),
         read("get_operation", S::OperationsRead, |t| (format!("/v1/tenants/{t}/operations/op-1"), None)),
+        read("get_operation_events", S::OperationsRead, |t| (format!("/v1/tenants/{t}/operations/op-2/events"), None)),
+        read("pause_operation", S::OperationsControl, |t| control(t, "POST", "/pause")),
+        read("resume_operation", S::OperationsControl, |t| control(t, "POST", "/resume")),
+        read("cancel_operation", S::OperationsControl, |t| control(t, "POST", "/cancel")),
+        read("set_operation_limits", S::OperationsControl, |t| control(t, "PATCH", "")),
+        read("decline_operation", S::OperationsApprove, |t| control(t, "POST", "/decline")),
+        read("approve_operation", S::OperationsApprove, |t| {
+            let (path, _) = control(t, "POST", "/approve");
+            (path, Some(json!({"reason": "r", "labels": 10})))
+        }),
+        over_token("get_brake", Some(S::OperationsRead), |_| ("/v1/brake".to_owned(), None)),
+        over_token("set_brake", Some(S::OperationsBrake), |_| {
+            ("PUT /v1/brake".to_owned(), Some(json!({"on": true, "reason": "r"})))
+        }),
         read("list_stores", S::LabelsRead, |t| (format!("/v1/tenants/{t}/stores"), None)),
         read("list_designs", S::LabelsRead, |t| (format!("/v1/tenants/{t}/designs"), None)),
         read("list_models", S::LabelsRead, |t| (format!("/v1/tenants/{t}/stores/s1/models"), None)),
@@ -98,9 +112,19 @@ fn policies() -> Vec<Policy> {
     ]
 }
 
+/// A control action on op-1 of a tenant.
+fn control(tenant: &str, method: &str, action: &str) -> (String, Option<Value>) {
+    (format!("{method} /v1/tenants/{tenant}/operations/op-1{action}"), Some(json!({"reason": "r"})))
+}
+
 async fn ask(world: &World, token: Option<&str>, (path, body): (String, Option<Value>)) -> Answer {
     use axum::body::Body;
-    let builder = if body.is_some() { http::Request::post(path) } else { http::Request::get(path) };
+    // A path may say its method, where it is neither of the usual two.
+    let (method, path) = match path.split_once(' ') {
+        Some((method, path)) => (method.to_owned(), path.to_owned()),
+        None => (if body.is_some() { "POST" } else { "GET" }.to_owned(), path),
+    };
+    let builder = http::Request::builder().method(method.as_str()).uri(path);
     let builder = builder.header("content-type", "application/json");
     let builder = match token {
         Some(token) => builder.header("authorization", format!("Bearer {token}")),

@@ -85,7 +85,7 @@ async fn an_unknown_outcome_says_repeat_and_is_no_refusal() {
         world.triggers.state().fault = Some(fault.clone());
         let before = world.audit_rows();
         let answer = world.post_json(&world.token(), "/v1/triggers/model-refresh", &refresh()).await;
-        assert_eq!(answer.status, StatusCode::GATEWAY_TIMEOUT, "{fault:?}");
+        assert_eq!(answer.status, StatusCode::GATEWAY_TIMEOUT, "{fault:?}: {}", answer.text());
         assert_eq!(answer.problem().0, "DEADLINE_EXCEEDED");
         assert!(answer.json()["detail"].as_str().unwrap().contains("repeat with the same tracking_id"));
         // The fake writes a row with any refusal of its own; the gateway adds none.

@@ -46,8 +46,15 @@ async fn a_dry_run_says_whether_a_second_operator_is_needed() {
     let world = World::with(Changes { policy, ..Changes::default() });
     let two = world.post_json(&world.token(), REFRESH, &refresh(true)).await.json();
     assert_eq!(two["approval"], json!({"needed": true, "above_labels": 1}));
+    let started = world.post_json(&world.token(), REFRESH, &refresh(false)).await;
+    assert_eq!((started.status, &started.json()["awaits_approval"]), (StatusCode::ACCEPTED, &json!(true)));
+    let approval = world.triggers.state().accepted[0].0.approval.unwrap();
+    assert_eq!(approval.label_count, 2);
+    let ends = proto::timestamp_from_wire("expires_at", approval.expires_at.as_ref().unwrap()).unwrap();
+    assert_eq!(ends.as_ms() - domain::Clock::now(&*world.clock).as_ms(), DAY_MS);
     let mut asked = refresh(true);
     asked["model_id"] = json!("N");
+    asked["tracking_id"] = json!("CHG-119");
     let one = world.post_json(&world.token(), REFRESH, &asked).await.json();
     assert_eq!(one["approval"], json!({"needed": false, "above_labels": 1}));
 }

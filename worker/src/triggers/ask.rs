@@ -5,7 +5,7 @@ use domain::{
     TrackingId, Trigger, Urn,
 };
 use proto::{
-    cqs::v1::{AuditEntry, Operation, SelfEnqueueRequest},
+    cqs::v1::{ApprovalRequired, AuditEntry, Operation, OperationLimits, SelfEnqueueRequest, StopWhen},
     parse_field, split_item_to_wire, timestamp_from_wire, timestamp_to_wire,
 };
 
@@ -41,8 +41,18 @@ pub(super) struct Common<'a> {
     pub(super) dry_run: bool,
     pub(super) sla_timestamp: Option<prost_types::Timestamp>,
     pub(super) sla_is_default: bool,
+    pub(super) terms: Terms<'a>,
     /// Of the breakdown by store: size and token; 0 and empty for triggers of one store.
     pub(super) page: (i32, &'a str),
+}
+
+/// What CQS is told of how the operation shall run; passed on as it came, CQS checks it.
+#[derive(Clone, Copy)]
+pub(super) struct Terms<'a> {
+    pub(super) limits: Option<&'a OperationLimits>,
+    pub(super) stop_when: Option<&'a StopWhen>,
+    pub(super) approval: Option<&'a ApprovalRequired>,
+    pub(super) plan_id: &'a str,
 }
 
 /// The [`Common`] fields of a request, which have the same names in every message.
@@ -56,6 +66,12 @@ macro_rules! common {
             dry_run: $request.dry_run,
             sla_timestamp: $request.sla_timestamp,
             sla_is_default: $request.sla_is_default,
+            terms: $crate::triggers::ask::Terms {
+                limits: $request.limits.as_ref(),
+                stop_when: $request.stop_when.as_ref(),
+                approval: $request.approval.as_ref(),
+                plan_id: &$request.plan_id,
+            },
             page: $page,
         }
     };
@@ -99,6 +115,10 @@ pub(super) struct Ask {
     /// None: now, as CQS defaults.
     sla: Option<Timestamp>,
     sla_is_default: bool,
+    limits: Option<OperationLimits>,
+    stop_when: Option<StopWhen>,
+    approval: Option<ApprovalRequired>,
+    plan_id: String,
     /// The page of the breakdown by store that a dry run answers.
     pub(super) page: Page,
 }
@@ -144,6 +164,10 @@ impl Ask {
             dry_run: common.dry_run,
             sla: common.sla_timestamp.map(|sla| timestamp_from_wire("sla_timestamp", &sla)).transpose()?,
             sla_is_default: common.sla_is_default,
+            limits: common.terms.limits.copied(),
+            stop_when: common.terms.stop_when.copied(),
+            approval: common.terms.approval.copied(),
+            plan_id: common.terms.plan_id.to_owned(),
             page: Page::parse(&common)?,
         })
     }
@@ -176,8 +200,11 @@ impl Ask {
             trigger: self.trigger.to_string(),
             scope: scope.to_string(),
             sla_is_default: self.sla_is_default,
+            limits: self.limits,
+            stop_when: self.stop_when,
+            approval: self.approval,
+            plan_id: self.plan_id.clone(),
             check_only: self.dry_run,
-            ..SelfEnqueueRequest::default()
         }
     }
 }
