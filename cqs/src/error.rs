@@ -47,3 +47,12 @@ impl From<sqlx::Error> for StoreError {
         Self::Db(error.into())
     }
 }
+
+impl db::postgres::Failure for StoreError {
+    fn database(&self) -> Option<&db::DbError> {
+        match self {
+            Self::Db(error) => Some(error),
+            Self::Refused(_) | Self::BrokenRow { .. } | Self::Json(_) => None,
+        }
+    }
+}

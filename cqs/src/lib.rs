@@ -1,7 +1,8 @@
 //! The change queue service: one queue per service, lanes, leases, the operation ledger, the audit log.
 //!
 //! Reading order: [`announce`] and [`model`] (the words), [`policy`] (what is decided, pure), `unit` (what a twin can do),
-//! `steps` (the atomic steps, written once), the twins [`memory`] and [`sqlite`], [`store`] (the trait), `server` (gRPC).
+//! `steps` (the atomic steps, written once), the twins [`memory`], [`sqlite`] and
+//! [`postgres`], [`store`] (the trait), `server` (gRPC).
 //!
 //! Invariants
 //! - A lease's generation only grows; a report under an ended or lapsed lease changes nothing.
@@ -19,6 +20,7 @@ mod maintainer;
 pub mod memory;
 pub mod model;
 pub mod policy;
+pub mod postgres;
 mod retention;
 mod server;
 pub mod sqlite;

@@ -49,8 +49,8 @@ pub(crate) trait Lanes: Send {
     fn lane_is_idle(&mut self, lane: i64) -> impl Future<Output = Result<bool>> + Send;
     /// Forgets idle split lanes opened before that time, at most `limit`.
     fn lane_prune(&mut self, before: Timestamp, limit: usize) -> impl Future<Output = Result<()>> + Send;
-    /// Makes other units of work on the same lane of the same queue wait for this one's end. Called before the lane's rows
-    /// are looked at, except for those of a head or a lease that the unit found for itself.
+    /// Where units of work run beside each other: keeps the lane in that queue as other units may need it until this one's
+    /// end. Called before rows come to wait there, except in a lane that the unit opened itself.
     fn lane_lock(&mut self, queue: i64, lane: i64) -> impl Future<Output = Result<()>> + Send;
     /// Adds to the counts of heads and places, reads the heads' SLAs again from the rows and the places' first SLA from
     /// the heads, and drops the empty ones. Every key that a step touched is here, also with a zero change. A place stays
@@ -63,6 +63,10 @@ pub(crate) trait Lanes: Send {
     ) -> impl Future<Output = Result<()>> + Send;
     /// Marks every head of a store in a queue as held by a lease, or as free again.
     fn head_hold(&mut self, queue: i64, store: &StoreId, held: Held) -> impl Future<Output = Result<()>> + Send;
+    /// What heads need from time to time, a bounded piece of it. Nothing, unless the twin says so.
+    fn head_upkeep(&mut self) -> impl Future<Output = Result<()>> + Send {
+        async { Ok(()) }
+    }
     /// The earliest claimable head of the lanes of a kind. A head of a lane whose gate is closed, whose place is closed
     /// for now, or that has as many leased labels in the queue as its limit allows, is no claimable one, and costs
     /// nothing: it is not met on the way. Where units of work run beside each other, a head that another unit found is
@@ -128,8 +132,8 @@ pub(crate) trait Rows: Send {
     /// Some waiting rows of the lane in the queue, at most `limit`: ready ones first, by store, then labels before parents,
     /// SLA and id; then the delayed ones by due time and id.
     fn row_of_lane(&mut self, queue: i64, lane: i64, limit: usize) -> impl Future<Output = Result<Vec<Row>>> + Send;
-    /// Takes waiting rows away.
-    fn row_remove(&mut self, queue: i64, ids: &[i64]) -> impl Future<Output = Result<()>> + Send;
+    /// Takes waiting rows of a lane away.
+    fn row_remove(&mut self, queue: i64, lane: i64, ids: &[i64]) -> impl Future<Output = Result<()>> + Send;
     /// Which of these records wait in the queue in another lane than `lane`.
     fn row_elsewhere(
         &mut self,
@@ -301,6 +305,12 @@ pub(crate) trait Operations: Send {
 
 /// Controls of operations, and the brake.
 pub(crate) trait Controls: Send {
+    /// Where units of work run beside each other: waits for those that are in the lane ([`Lanes::lane_find`]) and makes
+    /// later ones wait for this one's end, so that what is read of its controls and ledger from now on stays so.
+    fn control_lock(&mut self, lane: i64) -> impl Future<Output = Result<()>> + Send {
+        let _ = lane;
+        async { Ok(()) }
+    }
     /// The controls of these lanes, by lane; lanes that are no operation's have none.
     fn control_find(&mut self, lanes: &[i64]) -> impl Future<Output = Result<Vec<(i64, Control)>>> + Send;
     /// Stores the controls of a lane, and what follows for the choice ([`Control::gate`]): from this unit's end on, no

@@ -2,7 +2,7 @@
 //!
 //! Reading order: `record` (what a payload must be), `alias` (what a record is found under), [`model`] (the words),
 //! `plan` (what a batch does, pure), `unit` (what a twin can do), `steps` (the atomic steps, written once), the twins
-//! [`memory`] and [`sqlite`], [`store`] (the trait, the re-index), `server` (gRPC).
+//! [`memory`], [`sqlite`] and [`postgres`], [`store`] (the trait, the re-index), `server` (gRPC).
 //!
 //! Invariants
 //! - A stored payload decodes as its type and has its required fields.
@@ -18,6 +18,7 @@ mod limits;
 pub mod memory;
 pub mod model;
 mod plan;
+pub mod postgres;
 mod record;
 mod server;
 pub mod sqlite;

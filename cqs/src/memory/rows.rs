@@ -66,7 +66,7 @@ impl Rows for MemoryUnit {
         Ok(rows)
     }
 
-    async fn row_remove(&mut self, _: i64, ids: &[i64]) -> Result<(), StoreError> {
+    async fn row_remove(&mut self, _: i64, _: i64, ids: &[i64]) -> Result<(), StoreError> {
         for id in ids {
             self.take_waiting(*id);
         }

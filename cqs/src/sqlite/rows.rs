@@ -222,7 +222,7 @@ impl Rows for SqliteUnit<'_> {
         Ok(found)
     }
 
-    async fn row_remove(&mut self, queue: i64, ids: &[i64]) -> Result<(), StoreError> {
+    async fn row_remove(&mut self, queue: i64, _: i64, ids: &[i64]) -> Result<(), StoreError> {
         sqlx::query("DELETE FROM cqs_waiting WHERE id IN (SELECT value FROM jsonb_each(?1)) AND queue = ?2")
             .bind(json_text(&ids)?)
             .bind(queue)

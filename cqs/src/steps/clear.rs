@@ -38,7 +38,7 @@ pub(crate) async fn clear<U: Unit>(unit: &mut U, now: Timestamp) -> Result<bool,
             changes.waited(place, row);
         }
         let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
-        unit.row_remove(queue.id, &ids).await?;
+        unit.row_remove(queue.id, lane.id, &ids).await?;
         unit.undelivered_put(queue.id, &records(rows.iter())).await?;
         changes.write(unit, now).await?;
     }

@@ -31,6 +31,7 @@ pub(crate) async fn control<U: Unit>(unit: &mut U, ask: ControlAsk, now: Timesta
         ask.service == ServiceName::OperatorGateway || ask.service.queue().as_ref() == Some(&operation.queue)
     };
     let operation = operation.filter(shown).ok_or_else(|| Refusal::new(ErrorCode::NotFound, "no such operation"))?;
+    unit.control_lock(operation.lane).await?;
     let mut control = control_of(unit, operation.lane).await?;
     let before = control.clone();
     let ledger = unit.ledger_read(&[operation.lane]).await?;
@@ -99,14 +100,22 @@ pub(crate) async fn hold_if_over_budget<U: Unit>(
     (lane, service): (i64, Option<ServiceName>),
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let mut control = control_of(unit, lane).await?;
+    let control = control_of(unit, lane).await?;
     let Some(stop_when) = control.terms.stop_when else { return Ok(()) };
     let ledger = unit.ledger_read(&[lane]).await?;
     // What is over, or stopped for good, has nothing to hold.
     if control.held.is_some() || control.cancelled.is_some() || total(&ledger).open() == 0 {
         return Ok(());
     }
-    let Some((queue, cause)) = policy::over_budget(stop_when, &control.stop_from, &stop_counts(&ledger)) else {
+    if policy::over_budget(stop_when, &control.stop_from, &stop_counts(&ledger)).is_none() {
+        return Ok(());
+    }
+    // Asked again with the lane in hand: meanwhile somebody else may have held it, or resumed it with a new budget.
+    unit.control_lock(lane).await?;
+    let mut control = control_of(unit, lane).await?;
+    let ledger = unit.ledger_read(&[lane]).await?;
+    let over = policy::over_budget(stop_when, &control.stop_from, &stop_counts(&ledger));
+    let Some((queue, cause)) = over.filter(|_| control.held.is_none() && control.cancelled.is_none()) else {
         return Ok(());
     };
     let queues = unit.queue_list().await?;
@@ -125,9 +134,14 @@ pub(crate) async fn end_due<U: Unit>(unit: &mut U, now: Timestamp) -> Result<(Wo
     let lanes = unit.control_ending(now, ENDING_LANES).await?;
     let mut woken = Woken::default();
     for lane in &lanes {
+        unit.control_lock(*lane).await?;
         let mut control = control_of(unit, *lane).await?;
         let before = control.clone();
         let told = policy::ended(&mut control, now);
+        if control == before {
+            // Another process ended it while this one waited for the lane.
+            continue;
+        }
         let ledger = unit.ledger_read(&[*lane]).await?;
         woken.extend(put(unit, (*lane, &mut control, &before), (&ledger, now)).await?);
         let Some(operation) = unit.operation_of_lane(*lane).await? else { continue };

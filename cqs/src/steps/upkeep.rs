@@ -35,6 +35,7 @@ pub(crate) async fn maintain<U: Unit>(unit: &mut U, now: Timestamp) -> Result<(W
     sample(unit, now).await?;
     unit.split_prune(now.plus_ms(-SPLITS_KEPT_MS), PRUNE_ROWS).await?;
     unit.lane_prune(now.plus_ms(-LANES_KEPT_MS), PRUNE_ROWS).await?;
+    unit.head_upkeep().await?;
     Ok((woken, folded == FOLD_DELTAS || more_ends))
 }
 

@@ -1,7 +1,7 @@
 //! The one conformance suite: every guarantee, on every twin and through the gRPC client.
 //!
-//! `each_port!` runs a scenario three times: against the memory twin, against the SQLite twin, and through a client over
-//! the in-process transport in front of the SQLite twin.
+//! `each_port!` runs a scenario four times: against the memory twin, the SQLite twin, the PostgreSQL twin, and through a client
+//! over the in-process transport in front of the SQLite twin.
 
 #![expect(
     clippy::unwrap_used,
@@ -42,6 +42,11 @@ macro_rules! each_port {
             #[tokio::test]
             async fn sqlite() {
                 super::scenario_impl::$scenario(World::new(Port::Sqlite).await).await;
+            }
+
+            #[tokio::test]
+            async fn postgres() {
+                super::scenario_impl::$scenario(World::new(Port::Postgres).await).await;
             }
 
             #[tokio::test]

@@ -8,6 +8,7 @@ use cqs::{
     memory::{self, MemoryCqsStore},
     model::{AuditRow, Counts, Exclusive, FailureGroup, OperationReport, QueueCounts, Terms},
     policy::choice::Tally,
+    postgres::{self, PostgresCqsStore, Queues, TimeOf},
     sqlite::{self, SqliteCqsStore},
     store::{CompleteAsk, ConfigureAsk, DequeueAsk, InjectAsk, SplitAsk},
 };
@@ -15,7 +16,10 @@ use daemon::{
     identity::{Registry, ServiceCredentials, ServiceKey, Verifier},
     serve::in_process,
 };
-use db::sqlite::{OpenOptions, SqliteDb};
+use db::{
+    postgres::PostgresDb,
+    sqlite::{OpenOptions, SqliteDb},
+};
 use domain::{
     Clock, DtoType, LeaseRef, ManualClock, Notification, Outcome, ParentShape, QueueName, Refusal, SeededIds,
     ServiceName, SplitItem, Target, TenantId, Timestamp, TrackingId,
@@ -30,6 +34,7 @@ use proto::{
 pub enum Port {
     Memory,
     Sqlite,
+    Postgres,
     Grpc,
 }
 
@@ -46,6 +51,7 @@ pub const LEASE_MS: i64 = MINUTE;
 enum Engine {
     Memory(MemoryCqsStore),
     Sqlite(SqliteDb, tempfile::TempDir),
+    Postgres(PostgresDb, Queues, cluster::Database),
 }
 
 pub struct World {
@@ -156,6 +162,10 @@ pub async fn open(dir: &tempfile::TempDir) -> SqliteDb {
     SqliteDb::open(OpenOptions::new(dir.path().join("test.db"))).await.unwrap()
 }
 
+pub async fn open_postgres(place: &cluster::Database) -> PostgresDb {
+    PostgresDb::open(db::postgres::OpenOptions::new(place.url().parse().unwrap())).await.unwrap()
+}
+
 impl World {
     /// A platform with the four queues of the domain.
     pub async fn new(port: Port) -> Self {
@@ -195,6 +205,12 @@ impl World {
                 let db = open(&dir).await;
                 (Arc::new(SqliteCqsStore::new(db.clone())), Engine::Sqlite(db, dir))
             }
+            Port::Postgres => {
+                let place = cluster::Database::new().unwrap();
+                let (db, queues) = (open_postgres(&place).await, Queues::new(TimeOf::Caller));
+                let store = PostgresCqsStore::new(db.clone(), queues.clone());
+                (Arc::new(store), Engine::Postgres(db, queues, place))
+            }
         };
         let transport = (port == Port::Grpc).then(|| Gate::new(Arc::clone(&store), &clock, &wakeups));
         Self { clock, store, engine, transport, tallies: std::collections::HashMap::default(), wakeups }
@@ -207,7 +223,7 @@ impl World {
     /// The database under a SQLite twin.
     pub fn db(&self) -> Option<SqliteDb> {
         match &self.engine {
-            Engine::Memory(_) => None,
+            Engine::Memory(_) | Engine::Postgres(..) => None,
             Engine::Sqlite(db, _) => Some(db.clone()),
         }
     }
@@ -227,6 +243,12 @@ impl World {
             if self.transport.is_some() {
                 self.transport = Some(Gate::new(Arc::clone(&self.store), &self.clock, &self.wakeups));
             }
+        }
+        if let Engine::Postgres(db, queues, place) = &mut self.engine {
+            db.close().await;
+            *db = open_postgres(place).await;
+            *queues = Queues::new(TimeOf::Caller);
+            self.store = Arc::new(PostgresCqsStore::new(db.clone(), queues.clone()));
         }
         self.tallies.clear();
         self.store.end_all_leases(self.now()).await.unwrap();
@@ -280,6 +302,14 @@ impl World {
             Engine::Sqlite(db, _) => {
                 db.write(move |conn| Box::pin(async move { sqlite::announce(conn, &told, now).await })).await
             }
+            Engine::Postgres(db, queues, _) => {
+                let queues = queues.clone();
+                db.write(move |conn, _| {
+                    let (queues, told) = (queues.clone(), told.clone());
+                    Box::pin(async move { postgres::announce((conn, &queues), &told, now).await })
+                })
+                .await
+            }
         };
         let woken = woken.map_err(refusal)?;
         self.wakeups.wake(&woken);
@@ -293,6 +323,14 @@ impl World {
             Engine::Sqlite(db, _) => {
                 db.write(move |conn| Box::pin(async move { sqlite::lease_check(conn, &lease, now).await })).await
             }
+            Engine::Postgres(db, queues, _) => {
+                let queues = queues.clone();
+                db.write(move |conn, _| {
+                    let (queues, lease) = (queues.clone(), lease.clone());
+                    Box::pin(async move { postgres::lease_check((conn, &queues), &lease, now).await })
+                })
+                .await
+            }
         };
         checked.map_err(refusal)
     }
@@ -304,6 +342,13 @@ impl World {
             Engine::Sqlite(db, _) => {
                 db.write(move |conn| Box::pin(async move { sqlite::is_operation(conn, &tenant, &tracking_id).await }))
                     .await
+            }
+            Engine::Postgres(db, queues, _) => {
+                let queues = queues.clone();
+                db.read(move |conn, _| {
+                    Box::pin(async move { postgres::is_operation((conn, &queues), &tenant, &tracking_id).await })
+                })
+                .await
             }
         };
         is.unwrap()

@@ -20,6 +20,8 @@ const LOCK: i64 = 0x72_6573_6865_6c66;
 const MIGRATIONS: &[(i64, &str, &str)] = &[
     (1, "cqs", include_str!("../../../migrations/postgres/0001_cqs.sql")),
     (2, "dtoflow", include_str!("../../../migrations/postgres/0002_dtoflow.sql")),
+    (3, "control", include_str!("../../../migrations/postgres/0003_control.sql")),
+    (4, "failures", include_str!("../../../migrations/postgres/0004_failures.sql")),
 ];
 
 const TABLE: &str = "

@@ -1,5 +1,5 @@
-//! One conformance suite, passed by the memory twin, by the SQLite twin, and by the gRPC client over the SQLite twin; the
-//! server's own refusals; and the twins against each other under random changes.
+//! One conformance suite, passed by the memory twin, the SQLite twin, the PostgreSQL twin, and the gRPC client over the
+//! SQLite twin; the server's own refusals; and the twins against each other under random changes.
 
 mod client;
 mod refusals;
@@ -13,6 +13,7 @@ macro_rules! conformance {
     ($($case:ident),+ $(,)?) => {
         conformance!(@face memory, crate::tests::world::World::memory(), $($case),+);
         conformance!(@face sqlite, crate::tests::world::World::sqlite().await, $($case),+);
+        conformance!(@face postgres, crate::tests::world::World::postgres().await, $($case),+);
         conformance!(@face grpc, crate::tests::client::over_grpc(crate::tests::world::World::sqlite().await), $($case),+);
     };
     (@face $face:ident, $world:expr, $($case:ident),+) => {

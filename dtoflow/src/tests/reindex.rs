@@ -57,3 +57,8 @@ async fn memory() {
 async fn sqlite() {
     a_changed_rule_reaches_every_record(&World::sqlite().await).await;
 }
+
+#[tokio::test]
+async fn postgres() {
+    a_changed_rule_reaches_every_record(&World::postgres().await).await;
+}

@@ -121,10 +121,35 @@ async fn counts_equal_a_scan(world: &World) {
             SELECT tenant, dto_type, alias, base, store, entries FROM dto_alias_count
             EXCEPT SELECT tenant, dto_type, alias, base, store, count(*) FROM dto_alias GROUP BY 1, 2, 3, 4, 5))
              + abs((SELECT count(*) FROM dto_alias) - (SELECT coalesce(sum(json_array_length(aliases)), 0) FROM dto))";
-    let db = world.db.clone().unwrap();
-    let drift: Result<i64, db::DbError> =
-        db.read(|conn| Box::pin(async move { Ok(sqlx::query_scalar(DRIFT).fetch_one(conn).await?) })).await;
+    const DRIFT_OF_POSTGRES: &str = "
+        SELECT (SELECT count(*) FROM (
+            SELECT tenant, dto_type, alias, base, store, count(*) FROM dto_alias GROUP BY 1, 2, 3, 4, 5
+            EXCEPT SELECT tenant, dto_type, alias, base, store, entries FROM dto_alias_count) AS more)
+             + (SELECT count(*) FROM (
+            SELECT tenant, dto_type, alias, base, store, entries FROM dto_alias_count
+            EXCEPT SELECT tenant, dto_type, alias, base, store, count(*) FROM dto_alias GROUP BY 1, 2, 3, 4, 5) AS less)
+             + abs((SELECT count(*) FROM dto_alias)
+                - (SELECT coalesce(sum(json_array_length(aliases::json)), 0)::bigint FROM dto))";
+    let drift: Result<i64, db::DbError> = if let Some((db, _)) = &world.postgres {
+        db.read(|conn, _| Box::pin(async move { Ok(sqlx::query_scalar(DRIFT_OF_POSTGRES).fetch_one(conn).await?) }))
+            .await
+    } else {
+        let db = world.db.clone().unwrap();
+        db.read(|conn| Box::pin(async move { Ok(sqlx::query_scalar(DRIFT).fetch_one(conn).await?) })).await
+    };
     assert_eq!(drift.unwrap(), 0);
+}
+
+/// The memory twin and that one do the same.
+async fn agrees(twin: &World, batches: &[Vec<Step>]) {
+    let memory = World::memory();
+    memory.renderers_queue().await;
+    twin.renderers_queue().await;
+    for batch in batches {
+        assert_eq!(run(&memory, batch).await, run(twin, batch).await);
+        assert_eq!(seen(&memory).await, seen(twin).await);
+    }
+    counts_equal_a_scan(twin).await;
 }
 
 proptest! {
@@ -133,15 +158,19 @@ proptest! {
     fn the_twins_agree(batches in batches()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let (memory, sqlite) = (World::memory(), World::sqlite().await);
-            memory.renderers_queue().await;
-            sqlite.renderers_queue().await;
-            for batch in &batches {
-                assert_eq!(run(&memory, batch).await, run(&sqlite, batch).await);
-                assert_eq!(seen(&memory).await, seen(&sqlite).await);
-            }
-            counts_equal_a_scan(&sqlite).await;
+            let sqlite = World::sqlite().await;
+            agrees(&sqlite, &batches).await;
             sqlite.db.unwrap().close().await.unwrap();
         });
+    }
+}
+
+proptest! {
+    // Fewer: each has a database of its own and every statement goes to another process.
+    #![proptest_config(ProptestConfig { cases: 8, failure_persistence: None, max_shrink_iters: 64, ..ProptestConfig::default() })]
+    #[test]
+    fn the_twins_agree_on_postgres(batches in batches()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async { agrees(&World::postgres().await, &batches).await });
     }
 }

@@ -7,10 +7,14 @@ use cqs::{
     announce::WriteAuthority,
     memory::MemoryCqsStore,
     model::Exclusive,
+    postgres::{PostgresCqsStore, Queues, TimeOf},
     sqlite::SqliteCqsStore,
     store::{CompleteAsk, ConfigureAsk, DequeueAsk, InjectAsk, SplitAsk},
 };
-use db::sqlite::{OpenOptions, SqliteDb};
+use db::{
+    postgres::PostgresDb,
+    sqlite::{OpenOptions, SqliteDb},
+};
 use domain::{
     AliasName, Clock as _, DtoType, LeaseRef, ManualClock, Notification, Outcome, Parent, ParentShape, QueueName,
     Refusal, ServiceIdentity, ServiceName, SplitItem, Target, TenantId, Timestamp, TrackingId, Urn,
@@ -27,6 +31,7 @@ use crate::{
         AliasFound, AliasListAsk, AliasLook, Change, Content, Input, Page, ReadBatch, ReadKey, Stored, Touch,
         WriteBatch, WriteResult,
     },
+    postgres::PostgresDtoStore,
     record::Record,
     sqlite::SqliteDtoStore,
 };
@@ -40,13 +45,14 @@ pub(super) struct World {
     pub(super) clock: Arc<ManualClock>,
     pub(super) db: Option<SqliteDb>,
     pub(super) _place: Option<TempDir>,
+    pub(super) postgres: Option<(PostgresDb, cluster::Database)>,
 }
 
 impl World {
     pub(super) fn memory() -> Self {
         let queues = MemoryCqsStore::new();
         let store = Arc::new(MemoryDtoStore::new(queues.clone()));
-        Self { store, queues: Arc::new(queues), clock: clock(), db: None, _place: None }
+        Self { store, queues: Arc::new(queues), clock: clock(), db: None, _place: None, postgres: None }
     }
 
     pub(super) async fn sqlite() -> Self {
@@ -58,6 +64,22 @@ impl World {
             clock: clock(),
             db: Some(db),
             _place: Some(place),
+            postgres: None,
+        }
+    }
+
+    pub(super) async fn postgres() -> Self {
+        let place = cluster::Database::new().unwrap();
+        let url = place.url().parse().unwrap();
+        let db = PostgresDb::open(db::postgres::OpenOptions::new(url)).await.unwrap();
+        let queues = Queues::new(TimeOf::Caller);
+        Self {
+            store: Arc::new(PostgresDtoStore::new(db.clone(), queues.clone())),
+            queues: Arc::new(PostgresCqsStore::new(db.clone(), queues)),
+            clock: clock(),
+            db: None,
+            _place: None,
+            postgres: Some((db, place)),
         }
     }
 

@@ -1,0 +1,584 @@
+//! Heads: where in a lane of a queue (of a store) the next row may lie. Places: the lanes of a queue, to choose among.
+//!
+//! A head keeps two marks, one for labels and one for parents: no row before the mark is ready. A place has a mark, too,
+//! not above those of its heads; one that is closed is not met at all, whatever lies below it. So a look begins at the mark, and does not walk over the rows that were claimed since yesterday but cannot be removed yet because somebody
+//! holds an old snapshot.
+//! - A unit that makes a row ready before its mark lowers it, at its end, holding the lane's lock together with other
+//!   arrivals ([`super::locks::Lock::Arrivals`]). Nearly always the mark is low enough, and nothing is written.
+//! - Upkeep, and a claim that finds a head empty, raise it, alone with the lane's lock, so that no row that somebody is
+//!   about to commit lies below. They do not wait for the lock: then it is raised next time.
+//!
+//! A mark may therefore be lower than the first row, never higher; which row is first is asked of the rows.
+
+use domain::{LaneKind, StoreId, TenantId, Timestamp, limits};
+use sqlx::postgres::PgRow;
+
+use super::{
+    PostgresUnit,
+    columns::{Columns, limit_int, queue_int, store_text},
+    locks::Lock,
+};
+use crate::{
+    StoreError,
+    model::{Head, HeadKey, RowKind},
+    unit::Lanes as _,
+};
+
+/// Places or heads looked at together. The first one is nearly always it.
+const CANDIDATES: usize = 32;
+/// Places of a kind in a queue, and heads of a place, whose marks one round of upkeep looks at: the front, where claims are.
+const RAISED: usize = 16;
+
+/// A place in the order of claiming.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Mark {
+    pub(super) sla: i64,
+    pub(super) id: i64,
+}
+
+impl Mark {
+    /// Before every row.
+    const LOWEST: Self = Self { sla: i64::MIN, id: i64::MIN };
+}
+
+/// The marks of a head; none: nothing is ready.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Marks {
+    pub(super) labels: Option<Mark>,
+    pub(super) parents: Option<Mark>,
+}
+
+impl Marks {
+    pub(super) fn of(&self, kind: RowKind) -> Option<Mark> {
+        match kind {
+            RowKind::Label => self.labels,
+            RowKind::Parent => self.parents,
+        }
+    }
+
+    /// A row is ready there.
+    pub(super) fn lower(&mut self, kind: RowKind, to: Mark) {
+        let mark = match kind {
+            RowKind::Label => &mut self.labels,
+            RowKind::Parent => &mut self.parents,
+        };
+        *mark = Some(mark.map_or(to, |mark| mark.min(to)));
+    }
+}
+
+/// A head as it is stored.
+#[derive(Debug, Clone)]
+struct Candidate {
+    tenant: TenantId,
+    key: HeadKey,
+    claim_sla: Timestamp,
+    marks: Marks,
+}
+
+fn read_candidate(queue: i64, row: &PgRow) -> Result<Candidate, StoreError> {
+    let columns = Columns { table: "cqs_head", row, key: "lane" };
+    let mark = |sla, id| -> Result<Option<Mark>, StoreError> {
+        let mark = columns.get::<Option<i64>>(sla)?.zip(columns.get::<Option<i64>>(id)?);
+        Ok(mark.map(|(sla, id)| Mark { sla, id }))
+    };
+    Ok(Candidate {
+        tenant: columns.parse("tenant")?,
+        key: HeadKey { queue, lane: columns.get("lane")?, store: columns.parse_if("store")? },
+        claim_sla: columns.time("claim_sla")?,
+        marks: Marks { labels: mark("label_sla", "label_id")?, parents: mark("parent_sla", "parent_id")? },
+    })
+}
+
+/// A place as it is stored: a lane in a queue.
+#[derive(Debug, Clone)]
+struct Spot {
+    tenant: TenantId,
+    queue: i64,
+    lane: i64,
+    kind: LaneKind,
+    /// Nothing under it is ready before.
+    first_sla: Timestamp,
+}
+
+fn read_spot(queue: i64, row: &PgRow) -> Result<Spot, StoreError> {
+    let columns = Columns { table: "cqs_place", row, key: "lane" };
+    Ok(Spot {
+        tenant: columns.parse("tenant")?,
+        queue,
+        lane: columns.get("lane")?,
+        kind: columns.parse("kind")?,
+        first_sla: columns.time("first_sla")?,
+    })
+}
+
+impl PostgresUnit<'_> {
+    /// The earliest claimable head of the lanes of a kind. Marks say in which order to look, the rows what is there.
+    pub(super) async fn first_head(&mut self, queue: i64, kind: LaneKind) -> Result<Option<Head>, StoreError> {
+        let mut best: Option<Head> = None;
+        let mut after = (Timestamp::from_ms(i64::MIN), i64::MIN);
+        loop {
+            let rows = sqlx::query(
+                "SELECT tenant, lane, kind, first_sla FROM cqs_place
+                 WHERE queue = $1 AND kind = $2 AND first_sla IS NOT NULL AND NOT closed AND closed_until IS NULL
+                    AND (first_sla, lane) > ($3, $4)
+                 ORDER BY first_sla, lane LIMIT $5",
+            )
+            .bind(queue_int(queue))
+            .bind(kind.as_str())
+            .bind(after.0.as_ms())
+            .bind(after.1)
+            .bind(limit_int(CANDIDATES))
+            .fetch_all(&mut *self.conn)
+            .await?;
+            for row in &rows {
+                let spot = read_spot(queue, row)?;
+                if best.as_ref().is_some_and(|best| (best.claim_sla, best.lane) < (spot.first_sla, spot.lane)) {
+                    return Ok(best);
+                }
+                after = (spot.first_sla, spot.lane);
+                if let Some(head) = self.head_at(&spot).await?
+                    && best.as_ref().is_none_or(|best| (head.claim_sla, head.lane) < (best.claim_sla, best.lane))
+                {
+                    best = Some(head);
+                }
+            }
+            if rows.len() < CANDIDATES {
+                return Ok(best);
+            }
+        }
+    }
+
+    /// The earliest claimable head of the first lane of a kind after that one.
+    pub(super) async fn next_head(
+        &mut self,
+        queue: i64,
+        kind: LaneKind,
+        mut after: i64,
+    ) -> Result<Option<Head>, StoreError> {
+        loop {
+            let rows = sqlx::query(
+                "SELECT tenant, lane, kind, first_sla FROM cqs_place
+                 WHERE queue = $1 AND kind = $2 AND first_sla IS NOT NULL AND NOT closed AND closed_until IS NULL
+                    AND lane > $3
+                 ORDER BY lane LIMIT $4",
+            )
+            .bind(queue_int(queue))
+            .bind(kind.as_str())
+            .bind(after)
+            .bind(limit_int(CANDIDATES))
+            .fetch_all(&mut *self.conn)
+            .await?;
+            for row in &rows {
+                let spot = read_spot(queue, row)?;
+                after = spot.lane;
+                if let Some(head) = self.head_at(&spot).await? {
+                    return Ok(Some(head));
+                }
+            }
+            if rows.len() < CANDIDATES {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// The earliest claimable head of a lane in a queue.
+    async fn head_at(&mut self, spot: &Spot) -> Result<Option<Head>, StoreError> {
+        let Some(leased_labels) = self.room_at(spot).await? else { return Ok(None) };
+        let mut best: Option<Head> = None;
+        let mut after: (i64, Option<StoreId>) = (i64::MIN, None);
+        let mut empty = true;
+        loop {
+            let rows = sqlx::query(
+                "SELECT tenant, lane, store, claim_sla, label_sla, label_id, parent_sla, parent_id FROM cqs_head
+                 WHERE tenant = $1 AND lane = $2 AND queue = $3 AND claim_sla IS NOT NULL AND (claim_sla, store) > ($4, $5)
+                 ORDER BY claim_sla, store LIMIT $6",
+            )
+            .bind(spot.tenant.as_str())
+            .bind(spot.lane)
+            .bind(queue_int(spot.queue))
+            .bind(after.0)
+            .bind(store_text(after.1.as_ref()))
+            .bind(limit_int(CANDIDATES))
+            .fetch_all(&mut *self.conn)
+            .await?;
+            for row in &rows {
+                let candidate = read_candidate(spot.queue, row)?;
+                let (mark, store) = (candidate.claim_sla, candidate.key.store.clone());
+                if best.as_ref().is_some_and(|best| (best.claim_sla, &best.store) < (mark, &store)) {
+                    return Ok(best);
+                }
+                after = (mark.as_ms(), store);
+                match self.look(&candidate, leased_labels).await? {
+                    Look::Head(head) => {
+                        empty = false;
+                        if best
+                            .as_ref()
+                            .is_none_or(|best| (head.claim_sla, &head.store) < (best.claim_sla, &best.store))
+                        {
+                            best = Some(head);
+                        }
+                    }
+                    Look::Later => empty = false,
+                    Look::Empty => {}
+                }
+            }
+            if rows.len() < CANDIDATES {
+                if empty {
+                    self.raise_place(&spot.tenant, (spot.queue, spot.lane)).await?;
+                }
+                return Ok(best);
+            }
+        }
+    }
+
+    /// How many labels of the lane are leased in the queue; none when its gate lets nothing be leased there now. Where a
+    /// limit holds, one unit at a time leases: each must see what the one before leased.
+    async fn room_at(&mut self, spot: &Spot) -> Result<Option<i64>, StoreError> {
+        if spot.kind != LaneKind::Operation {
+            return Ok(Some(0));
+        }
+        let Some(lane) = self.lane_find(spot.lane).await? else { return Ok(None) };
+        let limits = lane.gate.limits;
+        if lane.gate.closed {
+            return Ok(None);
+        }
+        if limits.throttle_per_s.is_none() && limits.max_in_flight.is_none() {
+            return Ok(Some(0));
+        }
+        if !self.try_lock(Lock::Parents(spot.queue, spot.lane)).await? {
+            return Ok(None);
+        }
+        let (leased, closed): (i64, bool) = sqlx::query_as(
+            "SELECT (SELECT count(*) FROM cqs_lease l JOIN cqs_leased r ON r.tenant = l.tenant AND r.lease = l.generation
+                    WHERE l.tenant = $1 AND l.lane = $2 AND l.queue = $3 AND NOT r.is_parent),
+                EXISTS (SELECT 1 FROM cqs_place
+                    WHERE tenant = $1 AND lane = $2 AND queue = $3 AND closed_until IS NOT NULL)",
+        )
+        .bind(spot.tenant.as_str())
+        .bind(spot.lane)
+        .bind(queue_int(spot.queue))
+        .fetch_one(&mut *self.conn)
+        .await?;
+        let full = limits.max_in_flight.is_some_and(|most| leased >= most);
+        Ok((!full && !closed).then_some(leased))
+    }
+
+    /// What can be claimed at a head now; its first rows are locked then, so that nobody else finds them.
+    async fn look(&mut self, at: &Candidate, leased_labels: i64) -> Result<Look, StoreError> {
+        self.marks.insert(at.key.clone(), at.marks);
+        if let Some(store) = &at.key.store
+            && (!self.try_lock(Lock::Store(at.key.queue, &at.tenant, store)).await? || self.is_held(at, store).await?)
+        {
+            return Ok(Look::Later);
+        }
+        let label_sla = match at.marks.labels {
+            Some(mark) => self.first_row(at, RowKind::Label, mark).await?,
+            None => None,
+        };
+        let mut closed = false;
+        let parent_sla = match at.marks.parents {
+            Some(mark) if self.is_open(at).await? => self.first_row(at, RowKind::Parent, mark).await?,
+            parents => {
+                closed = parents.is_some();
+                None
+            }
+        };
+        let claim_sla = match (label_sla, parent_sla) {
+            (Some(label), Some(parent)) => label.min(parent),
+            (Some(sla), None) | (None, Some(sla)) => sla,
+            (None, None) => {
+                if closed {
+                    // Parents that have to wait are no reason to raise a mark.
+                    return Ok(Look::Later);
+                }
+                // Empty, it would be looked at again and again.
+                let raised = self.raise(at).await?;
+                return Ok(if raised { Look::Empty } else { Look::Later });
+            }
+        };
+        let (lane, store) = (at.key.lane, at.key.store.clone());
+        Ok(Look::Head(Head { lane, store, claim_sla, label_sla, parent_sla, leased_labels }))
+    }
+
+    /// Whether a lease holds the store.
+    async fn is_held(&mut self, at: &Candidate, store: &StoreId) -> Result<bool, StoreError> {
+        Ok(sqlx::query_scalar(
+            "SELECT EXISTS (SELECT 1 FROM cqs_lease WHERE tenant = $1 AND queue = $2 AND store = $3 AND store <> '')",
+        )
+        .bind(at.tenant.as_str())
+        .bind(queue_int(at.key.queue))
+        .bind(store.as_str())
+        .fetch_one(&mut *self.conn)
+        .await?)
+    }
+
+    async fn first_row(&mut self, at: &Candidate, kind: RowKind, mark: Mark) -> Result<Option<Timestamp>, StoreError> {
+        let first: Option<i64> = sqlx::query_scalar(
+            "SELECT sla FROM cqs_waiting
+             WHERE tenant = $1 AND lane = $2 AND queue = $3 AND store = $4 AND is_parent = $5 AND due_at IS NULL
+                AND (sla, id) >= ($6, $7)
+             ORDER BY sla, id LIMIT 1 FOR UPDATE SKIP LOCKED",
+        )
+        .bind(at.tenant.as_str())
+        .bind(at.key.lane)
+        .bind(queue_int(at.key.queue))
+        .bind(store_text(at.key.store.as_ref()))
+        .bind(kind == RowKind::Parent)
+        .bind(mark.sla)
+        .bind(mark.id)
+        .fetch_optional(&mut *self.conn)
+        .await?;
+        Ok(first.map(Timestamp::from_ms))
+    }
+
+    /// Whether a parent of the lane may be claimed: none is leased, few labels are ready, and nobody else is at it.
+    async fn is_open(&mut self, at: &Candidate) -> Result<bool, StoreError> {
+        if !self.try_lock(Lock::Parents(at.key.queue, at.key.lane)).await? {
+            return Ok(false);
+        }
+        // In a lane without stores the mark is the lane's own, and counting begins there.
+        let from = at.marks.labels.filter(|_| at.key.store.is_none()).unwrap_or(Mark::LOWEST);
+        let (leased, ready): (bool, i64) = sqlx::query_as(
+            "SELECT EXISTS (
+                SELECT 1 FROM cqs_lease l JOIN cqs_leased r ON r.tenant = l.tenant AND r.lease = l.generation
+                WHERE l.tenant = $1 AND l.lane = $2 AND l.queue = $3 AND r.is_parent),
+                (SELECT count(*) FROM (
+                    SELECT 1 FROM cqs_waiting
+                    WHERE tenant = $1 AND lane = $2 AND queue = $3 AND NOT is_parent AND due_at IS NULL
+                        AND (sla, id) >= ($4, $5)
+                    LIMIT $6) AS ready)",
+        )
+        .bind(at.tenant.as_str())
+        .bind(at.key.lane)
+        .bind(queue_int(at.key.queue))
+        .bind(from.sla)
+        .bind(from.id)
+        .bind(limits::LANE_READY_MAX)
+        .fetch_one(&mut *self.conn)
+        .await?;
+        Ok(!leased && ready < limits::LANE_READY_MAX)
+    }
+
+    /// Raises the marks of a head to its first rows, unless somebody is arriving there. Whether it did.
+    async fn raise(&mut self, at: &Candidate) -> Result<bool, StoreError> {
+        if !self.try_lock(Lock::Arrivals(at.key.queue, at.key.lane)).await? {
+            return Ok(false);
+        }
+        // Statements of their own: they see whatever was committed before the lock was had.
+        for statement in [RAISE, FORGET] {
+            sqlx::query(statement)
+                .bind(at.tenant.as_str())
+                .bind(at.key.lane)
+                .bind(queue_int(at.key.queue))
+                .bind(store_text(at.key.store.as_ref()))
+                .execute(&mut *self.conn)
+                .await?;
+        }
+        Ok(true)
+    }
+
+    /// Raises the mark of a place to the lowest of its heads, unless somebody is arriving there; forgets an empty one.
+    async fn raise_place(&mut self, tenant: &TenantId, (queue, lane): (i64, i64)) -> Result<(), StoreError> {
+        if !self.try_lock(Lock::Arrivals(queue, lane)).await? {
+            return Ok(());
+        }
+        for statement in [RAISE_PLACE, FORGET_PLACE] {
+            sqlx::query(statement)
+                .bind(tenant.as_str())
+                .bind(lane)
+                .bind(queue_int(queue))
+                .execute(&mut *self.conn)
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Raises marks at the front of the queues, where claims are.
+    pub(super) async fn raise_some(&mut self) -> Result<(), StoreError> {
+        let rows = sqlx::query(
+            "SELECT p.queue, p.tenant, p.lane, p.kind, p.first_sla FROM cqs_queue q
+             CROSS JOIN (VALUES ('ordinary'), ('operation'), ('split')) AS k (kind)
+             CROSS JOIN LATERAL (
+                SELECT * FROM cqs_place c
+                WHERE c.queue = q.queue AND c.kind = k.kind AND c.first_sla IS NOT NULL AND NOT c.closed
+                    AND c.closed_until IS NULL
+                ORDER BY c.first_sla, c.lane LIMIT $1) AS p",
+        )
+        .bind(limit_int(RAISED))
+        .fetch_all(&mut *self.conn)
+        .await?;
+        for row in &rows {
+            let queue = Columns { table: "cqs_place", row, key: "lane" }.key("queue")?;
+            let spot = read_spot(queue, row)?;
+            let heads = sqlx::query(
+                "SELECT tenant, lane, store, claim_sla, label_sla, label_id, parent_sla, parent_id FROM cqs_head
+                 WHERE tenant = $1 AND lane = $2 AND queue = $3 AND claim_sla IS NOT NULL
+                 ORDER BY claim_sla, store LIMIT $4",
+            )
+            .bind(spot.tenant.as_str())
+            .bind(spot.lane)
+            .bind(queue_int(queue))
+            .bind(limit_int(RAISED))
+            .fetch_all(&mut *self.conn)
+            .await?;
+            let mut raised = heads.is_empty();
+            for head in &heads {
+                let at = read_candidate(queue, head)?;
+                if self.is_low(&at).await? {
+                    raised |= self.raise(&at).await?;
+                }
+            }
+            if raised {
+                self.raise_place(&spot.tenant, (queue, spot.lane)).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the first rows of a head lie after its marks, as far as can be seen without a lock.
+    async fn is_low(&mut self, at: &Candidate) -> Result<bool, StoreError> {
+        for (kind, mark) in [(RowKind::Label, at.marks.labels), (RowKind::Parent, at.marks.parents)] {
+            let Some(mark) = mark else { continue };
+            let first: Option<(i64, i64)> = sqlx::query_as(
+                "SELECT sla, id FROM cqs_waiting
+                 WHERE tenant = $1 AND lane = $2 AND queue = $3 AND store = $4 AND is_parent = $5 AND due_at IS NULL
+                    AND (sla, id) >= ($6, $7)
+                 ORDER BY sla, id LIMIT 1",
+            )
+            .bind(at.tenant.as_str())
+            .bind(at.key.lane)
+            .bind(queue_int(at.key.queue))
+            .bind(store_text(at.key.store.as_ref()))
+            .bind(kind == RowKind::Parent)
+            .bind(mark.sla)
+            .bind(mark.id)
+            .fetch_optional(&mut *self.conn)
+            .await?;
+            if first.is_none_or(|(sla, id)| Mark { sla, id } > mark) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The mark of a head that this unit looked at.
+    pub(super) fn mark_of(&self, head: &HeadKey, kind: RowKind) -> Mark {
+        self.marks.get(head).and_then(|marks| marks.of(kind)).unwrap_or(Mark::LOWEST)
+    }
+
+    /// Writes the head of rows that this unit made ready, and its place, where they are missing or their marks too high.
+    pub(super) async fn lower(&mut self, key: &HeadKey, kind: LaneKind, marks: Marks) -> Result<(), StoreError> {
+        let tenant = self.tenant_of_stored(key.lane).await?;
+        let Some(first) = marks.labels.into_iter().chain(marks.parents).map(|mark| mark.sla).min() else {
+            return Ok(());
+        };
+        let (head_low, place_low): (bool, bool) = sqlx::query_as(
+            "SELECT EXISTS (
+                SELECT 1 FROM cqs_head
+                WHERE tenant = $1 AND lane = $2 AND queue = $3 AND store = $4
+                    AND ($5::bigint IS NULL OR (label_sla, label_id) <= ($5, $6::bigint))
+                    AND ($7::bigint IS NULL OR (parent_sla, parent_id) <= ($7, $8::bigint))),
+                EXISTS (
+                SELECT 1 FROM cqs_place WHERE tenant = $1 AND lane = $2 AND queue = $3 AND first_sla <= $9)",
+        )
+        .bind(tenant.as_str())
+        .bind(key.lane)
+        .bind(queue_int(key.queue))
+        .bind(store_text(key.store.as_ref()))
+        .bind(marks.labels.map(|mark| mark.sla))
+        .bind(marks.labels.map(|mark| mark.id))
+        .bind(marks.parents.map(|mark| mark.sla))
+        .bind(marks.parents.map(|mark| mark.id))
+        .bind(first)
+        .fetch_one(&mut *self.conn)
+        .await?;
+        if !head_low {
+            sqlx::query(LOWER)
+                .bind(tenant.as_str())
+                .bind(key.lane)
+                .bind(queue_int(key.queue))
+                .bind(store_text(key.store.as_ref()))
+                .bind(kind != LaneKind::Ordinary)
+                .bind(marks.labels.map(|mark| mark.sla))
+                .bind(marks.labels.map(|mark| mark.id))
+                .bind(marks.parents.map(|mark| mark.sla))
+                .bind(marks.parents.map(|mark| mark.id))
+                .execute(&mut *self.conn)
+                .await?;
+        }
+        if !place_low {
+            sqlx::query(LOWER_PLACE)
+                .bind(tenant.as_str())
+                .bind(key.lane)
+                .bind(queue_int(key.queue))
+                .bind(kind.as_str())
+                .bind(first)
+                .execute(&mut *self.conn)
+                .await?;
+        }
+        Ok(())
+    }
+}
+
+/// What a head holds now.
+enum Look {
+    /// Something to be claimed.
+    Head(Head),
+    /// Nothing that this unit may claim now.
+    Later,
+    /// Nothing.
+    Empty,
+}
+
+/// The first ready row of each kind that can be seen, from the mark on: locked by others or not, it may come to be claimable.
+const RAISE: &str = "
+UPDATE cqs_head h SET label_sla = l.sla, label_id = l.id, parent_sla = p.sla, parent_id = p.id
+FROM (SELECT 1) AS one
+LEFT JOIN LATERAL (
+    SELECT w.sla, w.id FROM cqs_waiting w, cqs_head m
+    WHERE m.tenant = $1 AND m.lane = $2 AND m.queue = $3 AND m.store = $4
+        AND w.tenant = $1 AND w.lane = $2 AND w.queue = $3 AND w.store = $4 AND NOT w.is_parent AND w.due_at IS NULL
+        AND (w.sla, w.id) >= (m.label_sla, m.label_id)
+    ORDER BY w.sla, w.id LIMIT 1) AS l ON true
+LEFT JOIN LATERAL (
+    SELECT w.sla, w.id FROM cqs_waiting w, cqs_head m
+    WHERE m.tenant = $1 AND m.lane = $2 AND m.queue = $3 AND m.store = $4
+        AND w.tenant = $1 AND w.lane = $2 AND w.queue = $3 AND w.store = $4 AND w.is_parent AND w.due_at IS NULL
+        AND (w.sla, w.id) >= (m.parent_sla, m.parent_id)
+    ORDER BY w.sla, w.id LIMIT 1) AS p ON true
+WHERE h.tenant = $1 AND h.lane = $2 AND h.queue = $3 AND h.store = $4
+    AND (h.label_sla, h.label_id, h.parent_sla, h.parent_id) IS DISTINCT FROM (l.sla, l.id, p.sla, p.id)";
+
+/// A head under which nothing is ready; the next arrival makes it anew.
+const FORGET: &str = "
+DELETE FROM cqs_head
+WHERE tenant = $1 AND lane = $2 AND queue = $3 AND store = $4 AND label_sla IS NULL AND parent_sla IS NULL";
+
+/// Two that lower the same mark meet at its row; the lower one stays.
+const LOWER: &str = "
+INSERT INTO cqs_head AS h (tenant, lane, queue, store, bulk, label_sla, label_id, parent_sla, parent_id)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+ON CONFLICT (tenant, lane, queue, store) DO UPDATE SET
+    label_sla = CASE WHEN (h.label_sla, h.label_id) <= (excluded.label_sla, excluded.label_id) OR excluded.label_sla IS NULL
+        THEN h.label_sla ELSE excluded.label_sla END,
+    label_id = CASE WHEN (h.label_sla, h.label_id) <= (excluded.label_sla, excluded.label_id) OR excluded.label_sla IS NULL
+        THEN h.label_id ELSE excluded.label_id END,
+    parent_sla = CASE WHEN (h.parent_sla, h.parent_id) <= (excluded.parent_sla, excluded.parent_id) OR excluded.parent_sla IS NULL
+        THEN h.parent_sla ELSE excluded.parent_sla END,
+    parent_id = CASE WHEN (h.parent_sla, h.parent_id) <= (excluded.parent_sla, excluded.parent_id) OR excluded.parent_sla IS NULL
+        THEN h.parent_id ELSE excluded.parent_id END";
+
+const RAISE_PLACE: &str = "
+UPDATE cqs_place SET first_sla = (
+    SELECT claim_sla FROM cqs_head h
+    WHERE h.tenant = $1 AND h.lane = $2 AND h.queue = $3 AND h.claim_sla IS NOT NULL ORDER BY h.claim_sla LIMIT 1)
+WHERE tenant = $1 AND lane = $2 AND queue = $3";
+
+const FORGET_PLACE: &str = "
+DELETE FROM cqs_place
+WHERE tenant = $1 AND lane = $2 AND queue = $3 AND first_sla IS NULL AND closed_until IS NULL AND waiting_since IS NULL";
+
+const LOWER_PLACE: &str = "
+INSERT INTO cqs_place AS p (tenant, lane, queue, kind, first_sla, closed)
+VALUES ($1, $2, $3, $4, $5, coalesce((SELECT closed FROM cqs_lane WHERE tenant = $1 AND lane = $2), false))
+ON CONFLICT (tenant, lane, queue) DO UPDATE SET first_sla = least(p.first_sla, excluded.first_sla)";

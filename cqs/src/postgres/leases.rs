@@ -1,0 +1,282 @@
+//! Leases and leased rows.
+
+use std::collections::BTreeMap;
+
+use domain::Timestamp;
+use sqlx::postgres::PgRow;
+
+use super::{
+    PostgresUnit,
+    columns::{Columns, limit_int, queue_int, read_rows, store_text},
+};
+use crate::{
+    StoreError,
+    model::{Lease, Row, SplitCounts},
+    unit::{Dropped, Leases, SplitKey},
+};
+
+/// How far above the floor numbers may have been given already when it is raised: other servers go on giving them, at
+/// most one a millisecond, while this one looks.
+const FLOOR_MARGIN: i64 = 10_000;
+
+impl Leases for PostgresUnit<'_> {
+    async fn lease_take(&mut self, lease: &Lease, rows: &[Row]) -> Result<i64, StoreError> {
+        let tenant = self.tenant_of_stored(lease.lane).await?;
+        let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
+        let (generation, moved): (i64, i64) = sqlx::query_as(TAKE)
+            .bind(tenant.as_str())
+            // The tenant's number stands in the lane's id.
+            .bind(lease.lane)
+            .bind(queue_int(lease.queue))
+            .bind(store_text(lease.store.as_ref()))
+            .bind(lease.owner.as_str())
+            .bind(&lease.worker_id)
+            .bind(lease.expires_at.as_ms())
+            .bind(&ids)
+            .fetch_one(&mut *self.conn)
+            .await?;
+        if usize::try_from(moved).ok() != Some(ids.len()) {
+            return Err(StoreError::BrokenRow { table: "cqs_waiting", column: "id", id: generation.to_string() });
+        }
+        self.kept.insert(lease.lane);
+        Ok(generation)
+    }
+
+    async fn lease_find(&mut self, generation: i64) -> Result<Option<Lease>, StoreError> {
+        let Some(tenant) = self.tenant_of(generation).await? else { return Ok(None) };
+        let found = sqlx::query(
+            "SELECT generation, queue, lane, store, owner, worker_id, expires_at FROM cqs_lease
+             WHERE tenant = $1 AND generation = $2 FOR UPDATE",
+        )
+        .bind(tenant.as_str())
+        .bind(generation)
+        .fetch_optional(&mut *self.conn)
+        .await?;
+        let lease = found.as_ref().map(read_lease).transpose()?;
+        if let Some(lease) = &lease {
+            self.leases.insert(generation, lease.lane);
+        }
+        Ok(lease)
+    }
+
+    async fn lease_rows(&mut self, generation: i64) -> Result<Vec<Row>, StoreError> {
+        let tenant = self.tenant_of_stored(generation).await?;
+        let rows = sqlx::query(
+            "SELECT r.id, l.lane, l.store, r.is_parent, r.dto_type, r.urn, r.alias, r.sla, r.tracking_id, r.attempts,
+                NULL::bigint AS due_at, r.alone, r.lapses_alone, r.cursor, '' AS cause
+             FROM cqs_lease l JOIN cqs_leased r ON r.tenant = l.tenant AND r.lease = l.generation
+             WHERE l.tenant = $1 AND l.generation = $2 ORDER BY r.id",
+        )
+        .bind(tenant.as_str())
+        .bind(generation)
+        .fetch_all(&mut *self.conn)
+        .await?;
+        read_rows("cqs_leased", &rows)
+    }
+
+    async fn lease_rows_of(&mut self, generation: i64, ids: &[i64]) -> Result<Vec<Row>, StoreError> {
+        let tenant = self.tenant_of_stored(generation).await?;
+        let rows = sqlx::query(
+            "SELECT r.id, l.lane, l.store, r.is_parent, r.dto_type, r.urn, r.alias, r.sla, r.tracking_id, r.attempts,
+                NULL::bigint AS due_at, r.alone, r.lapses_alone, r.cursor, '' AS cause
+             FROM cqs_lease l JOIN cqs_leased r ON r.tenant = l.tenant AND r.lease = l.generation
+             WHERE l.tenant = $1 AND l.generation = $2 AND r.id = ANY($3) ORDER BY r.id",
+        )
+        .bind(tenant.as_str())
+        .bind(generation)
+        .bind(ids)
+        .fetch_all(&mut *self.conn)
+        .await?;
+        read_rows("cqs_leased", &rows)
+    }
+
+    async fn lease_extend(&mut self, generation: i64, expires_at: Timestamp) -> Result<(), StoreError> {
+        let tenant = self.tenant_of_stored(generation).await?;
+        sqlx::query("UPDATE cqs_lease SET expires_at = $3 WHERE tenant = $1 AND generation = $2")
+            .bind(tenant.as_str())
+            .bind(generation)
+            .bind(expires_at.as_ms())
+            .execute(&mut *self.conn)
+            .await?;
+        Ok(())
+    }
+
+    async fn lease_release(&mut self, generation: i64, ids: &[i64]) -> Result<bool, StoreError> {
+        let tenant = self.tenant_of_stored(generation).await?;
+        if !ids.is_empty() {
+            sqlx::query("DELETE FROM cqs_leased WHERE tenant = $1 AND lease = $2 AND id = ANY($3)")
+                .bind(tenant.as_str())
+                .bind(generation)
+                .bind(ids)
+                .execute(&mut *self.conn)
+                .await?;
+        }
+        let ended = sqlx::query(
+            "DELETE FROM cqs_lease WHERE tenant = $1 AND generation = $2
+                AND NOT EXISTS (SELECT 1 FROM cqs_leased WHERE tenant = $1 AND lease = $2)",
+        )
+        .bind(tenant.as_str())
+        .bind(generation)
+        .execute(&mut *self.conn)
+        .await?
+        .rows_affected()
+            > 0;
+        if !ended && let Some(lane) = self.leases.get(&generation) {
+            // The lease is locked by this unit, so the lane is not idle before it ends.
+            self.kept.insert(*lane);
+        }
+        Ok(ended)
+    }
+
+    async fn lease_lapsed(&mut self, queue: i64, now: Timestamp, limit: usize) -> Result<Vec<Lease>, StoreError> {
+        let lapsed: Vec<(String, i64)> = sqlx::query_as(
+            "SELECT tenant, generation FROM cqs_lease WHERE queue = $1 AND expires_at <= $2
+             ORDER BY expires_at, generation LIMIT $3",
+        )
+        .bind(queue_int(queue))
+        .bind(now.as_ms())
+        .bind(limit_int(limit))
+        .fetch_all(&mut *self.conn)
+        .await?;
+        let mut by_tenant: BTreeMap<String, Vec<i64>> = BTreeMap::new();
+        for (tenant, generation) in lapsed {
+            by_tenant.entry(tenant).or_default().push(generation);
+        }
+        let mut found = Vec::new();
+        for (tenant, generations) in by_tenant {
+            let rows = sqlx::query(
+                "SELECT generation, queue, lane, store, owner, worker_id, expires_at FROM cqs_lease
+                 WHERE tenant = $1 AND generation = ANY($2) AND expires_at <= $3
+                 ORDER BY generation FOR UPDATE SKIP LOCKED",
+            )
+            .bind(tenant)
+            .bind(generations)
+            .bind(now.as_ms())
+            .fetch_all(&mut *self.conn)
+            .await?;
+            for row in &rows {
+                found.push(read_lease(row)?);
+            }
+        }
+        found.sort_unstable_by_key(|lease| (lease.expires_at, lease.generation));
+        Ok(found)
+    }
+
+    async fn lease_drop(&mut self, generation: i64, ids: &[i64]) -> Result<Dropped, StoreError> {
+        let tenant = self.tenant_of_stored(generation).await?;
+        let (rows, parents): (i64, i64) = sqlx::query_as(
+            "WITH gone AS (
+                DELETE FROM cqs_leased WHERE tenant = $1 AND lease = $2 AND id = ANY($3) RETURNING is_parent)
+             SELECT count(*), count(*) FILTER (WHERE is_parent) FROM gone",
+        )
+        .bind(tenant.as_str())
+        .bind(generation)
+        .bind(ids)
+        .fetch_one(&mut *self.conn)
+        .await?;
+        Ok(Dropped { labels: rows - parents, parents })
+    }
+
+    async fn lease_generation_raise(&mut self, floor: i64) -> Result<(), StoreError> {
+        // Never backwards, also when two servers start at once: far enough below the floor is far enough below what
+        // anybody gives meanwhile.
+        sqlx::query("SELECT setval('cqs_generation', $1) FROM cqs_generation WHERE last_value < $1 - $2")
+            .bind(floor)
+            .bind(FLOOR_MARGIN)
+            .execute(&mut *self.conn)
+            .await?;
+        Ok(())
+    }
+
+    async fn lease_next_lapse(&mut self, queue: i64) -> Result<Option<Timestamp>, StoreError> {
+        let next: Option<i64> = sqlx::query_scalar("SELECT min(expires_at) FROM cqs_lease WHERE queue = $1")
+            .bind(queue_int(queue))
+            .fetch_one(&mut *self.conn)
+            .await?;
+        Ok(next.map(Timestamp::from_ms))
+    }
+
+    async fn split_find(&mut self, key: SplitKey) -> Result<Option<SplitCounts>, StoreError> {
+        let Some(tenant) = self.tenant_of(key.generation).await? else { return Ok(None) };
+        let found: Option<(i64, i64)> = sqlx::query_as(
+            "SELECT enqueued, coalesced FROM cqs_split WHERE tenant = $1 AND queue = $2 AND generation = $3 AND id = $4",
+        )
+        .bind(tenant.as_str())
+        .bind(queue_int(key.queue))
+        .bind(key.generation)
+        .bind(key.id)
+        .fetch_optional(&mut *self.conn)
+        .await?;
+        Ok(found.map(|(enqueued, coalesced)| SplitCounts { enqueued, coalesced }))
+    }
+
+    async fn split_put(&mut self, key: SplitKey, counts: SplitCounts, now: Timestamp) -> Result<(), StoreError> {
+        let tenant = self.tenant_of_stored(key.generation).await?;
+        sqlx::query(
+            "INSERT INTO cqs_split (tenant, queue, generation, id, enqueued, coalesced, at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7)",
+        )
+        .bind(tenant.as_str())
+        .bind(queue_int(key.queue))
+        .bind(key.generation)
+        .bind(key.id)
+        .bind(counts.enqueued)
+        .bind(counts.coalesced)
+        .bind(now.as_ms())
+        .execute(&mut *self.conn)
+        .await?;
+        Ok(())
+    }
+
+    async fn split_prune(&mut self, before: Timestamp, limit: usize) -> Result<(), StoreError> {
+        let old: Vec<(String, i64)> =
+            sqlx::query_as("SELECT tenant, generation FROM cqs_split WHERE at < $1 ORDER BY at LIMIT $2")
+                .bind(before.as_ms())
+                .bind(limit_int(limit))
+                .fetch_all(&mut *self.conn)
+                .await?;
+        let mut by_tenant: BTreeMap<String, Vec<i64>> = BTreeMap::new();
+        for (tenant, generation) in old {
+            by_tenant.entry(tenant).or_default().push(generation);
+        }
+        for (tenant, generations) in by_tenant {
+            sqlx::query("DELETE FROM cqs_split WHERE tenant = $1 AND generation = ANY($2) AND at < $3")
+                .bind(tenant)
+                .bind(generations)
+                .bind(before.as_ms())
+                .execute(&mut *self.conn)
+                .await?;
+        }
+        Ok(())
+    }
+}
+
+/// A lease is made and rows move to it, in one statement. The rows are locked by this unit already.
+const TAKE: &str = "
+WITH lease AS (
+    INSERT INTO cqs_lease (tenant, generation, queue, lane, store, owner, worker_id, expires_at)
+    VALUES ($1, (nextval('cqs_generation') << 20) | ($2 & 1048575), $3, $2, $4, $5, $6, $7) RETURNING generation
+), gone AS MATERIALIZED (
+    DELETE FROM cqs_waiting WHERE tenant = $1 AND id = ANY($8) RETURNING *
+), moved AS (
+    INSERT INTO cqs_leased (tenant, lease, id, is_parent, dto_type, urn, alias, sla, tracking_id, attempts, alone,
+        lapses_alone, cursor)
+    SELECT $1, lease.generation, g.id, g.is_parent, g.dto_type, g.urn, g.alias, g.sla, g.tracking_id, g.attempts, g.alone,
+        g.lapses_alone, g.cursor
+    FROM gone g CROSS JOIN lease
+    RETURNING 1
+)
+SELECT generation, (SELECT count(*) FROM moved) FROM lease";
+
+fn read_lease(row: &PgRow) -> Result<Lease, StoreError> {
+    let columns = Columns { table: "cqs_lease", row, key: "generation" };
+    Ok(Lease {
+        generation: columns.get("generation")?,
+        queue: columns.key("queue")?,
+        lane: columns.get("lane")?,
+        store: columns.parse_if("store")?,
+        owner: columns.parse("owner")?,
+        worker_id: columns.get("worker_id")?,
+        expires_at: columns.time("expires_at")?,
+    })
+}
