@@ -1,6 +1,6 @@
 //! `reshelf bench`: how fast the platform is on the machine it runs on, and where that ends.
 //!
-//! In reading order: [`fanout`], [`model`] and [`backlog`] are the measurements; `platform` is the process they run on,
+//! In reading order: [`fanout`], [`model`], [`backlog`] and [`cancel`] are the measurements; `platform` is the process they run on,
 //! `load` and `shop` write the records they need, `null` works a queue without rendering, `operation` waits, `latency`,
 //! `rendering`, `split` and `urgent` are parts of a measurement, `watch` samples what the process needs, `figures` are the numbers.
 //!
@@ -13,6 +13,7 @@
 //! Deliberately not here: limits to hold. `docs/performance.md` compares; a benchmark on a busy machine fails nothing.
 
 pub mod backlog;
+pub mod cancel;
 pub mod fanout;
 pub mod model;
 

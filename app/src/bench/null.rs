@@ -65,7 +65,8 @@ impl NullService {
                 .map(|dto_type| proto::cqs::v1::Subscription { dto_type: dto_type.to_string() })
                 .collect(),
             shapes: shapes.iter().copied().map(shape_to_wire).collect(),
-            exclusive_by_store: false,
+            // As the exporter itself makes its queue.
+            exclusive_by_store: service == ServiceName::HardwareExporter,
         };
         cqs.create_or_configure_queue(request).await?;
         let dtoflow = bench.dtoflow_as(service)?;
@@ -166,7 +167,7 @@ impl NullService {
         let Some((generation, notifications)) = self.dequeue(ask).await? else { return Ok(()) };
         let mut done = Vec::with_capacity(notifications.len());
         for notification in notifications {
-            if notification.urn.as_ref().is_some_and(is_parent) {
+            if is_parent_row(&notification) {
                 let notification = notification_from_wire(notification)?;
                 let (children, next) = self.children(&notification.item, &notification.cursor).await?;
                 tally.children.fetch_add(children.len() as u64, Ordering::Relaxed);
@@ -232,6 +233,11 @@ impl NullWorker {
             Err(error) => Some(error.into()),
         })
     }
+}
+
+/// Whether a leased row is a parent.
+pub(super) fn is_parent_row(row: &DtoChangeNotification) -> bool {
+    row.urn.as_ref().is_some_and(is_parent)
 }
 
 fn is_parent(urn: &proto::cqs::v1::dto_change_notification::Urn) -> bool {

@@ -6,7 +6,7 @@ use clap::{Args as ClapArgs, Subcommand};
 use daemon::telemetry::LogFormat;
 use worker::PipelineSettings;
 
-use crate::bench::{Common, RendererKind, Report, backlog, fanout, model};
+use crate::bench::{Common, RendererKind, Report, backlog, cancel, fanout, model};
 
 /// Logs of a measurement: what goes wrong, nothing a label.
 const LOG_FILTER: &str = "warn";
@@ -59,6 +59,12 @@ enum What {
         #[arg(long, default_value_t = 1_000_000)]
         waiting: u32,
     },
+    /// An operation cancelled with rows waiting in the exporter's queue
+    Cancel {
+        /// Waiting rows
+        #[arg(long, default_value_t = 1_000_000)]
+        waiting: u32,
+    },
 }
 
 pub(super) async fn run(args: Args) -> anyhow::Result<()> {
@@ -78,6 +84,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
             model::run(&common, model::Size { labels: labels.max(1), stores, renderer }).await?
         }
         What::Backlog { waiting } => backlog::run(&common, waiting).await?,
+        What::Cancel { waiting } => cancel::run(&common, waiting.max(1)).await?,
     };
     println!("{}", report.to_line());
     Ok(())
