@@ -235,6 +235,14 @@ pub(crate) trait Ledger: Send {
     ) -> impl Future<Output = Result<Vec<RecordKey>>> + Send;
     /// Marks these records undelivered in the queue; some may be already.
     fn undelivered_put(&mut self, queue: i64, records: &[RecordKey]) -> impl Future<Output = Result<()>> + Send;
+    /// Takes the undelivered marks of the records of these rows of a lease in its queue away, without looking at the rows
+    /// further: after a cancellation there may be a million marks, and each `Complete` passes here.
+    fn undelivered_clear_leased(
+        &mut self,
+        queue: i64,
+        generation: i64,
+        ids: &[i64],
+    ) -> impl Future<Output = Result<()>> + Send;
     /// Takes the undelivered marks of these records in the queue away.
     fn undelivered_clear(&mut self, queue: i64, records: &[RecordKey]) -> impl Future<Output = Result<()>> + Send;
 }

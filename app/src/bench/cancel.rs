@@ -8,8 +8,8 @@ use prost::Message as _;
 use proto::{
     CqsClient, DtoFlowClient,
     cqs::v1::{
-        Cancel, CompleteRequest, ControlOperationRequest, ControlOperationResponse, ItemOutcome, OutcomeKind, Pause,
-        SelfEnqueueRequest, control_operation_request::Action,
+        Cancel, CompleteRequest, ControlOperationRequest, ControlOperationResponse, DtoChangeNotification, ItemOutcome,
+        OutcomeKind, Pause, SelfEnqueueRequest, control_operation_request::Action,
     },
     dtoflow::v1::{PutItem, PutManyRequest, WriteLease},
     records::v1::{EslImage, ImageSource, Palette, StoreEsl},
@@ -18,7 +18,7 @@ use proto::{
 
 use super::{
     Common, Report, TENANT,
-    figures::{per_second, ratio, rounded},
+    figures::{Times, per_second, ratio, rounded},
     load::{Loader, label_id, store},
     null::NullService,
     platform::Bench,
@@ -27,17 +27,16 @@ use super::{
 
 /// Stores over which the labels are spread: as many heads in the exporter's queue.
 const STORES: u32 = 200;
-/// Rows of other lanes claimed and completed in one round.
-const CLAIMED: u64 = 20_000;
-/// Rounds before the cancellation and while its rows are cleared: taking turns with nothing, so that the machine's own
-/// ups and downs are seen in both.
-const ROUNDS: u32 = 3;
-/// Rows of one claim.
+/// Rows of one claim of other lanes; each store has so many, so that every claim takes one store's.
 const BATCH: i32 = 500;
+/// Claims before the cancellation, and as many while its rows are cleared.
+const CLAIMS: u32 = STORES / 2;
 /// Rows of one batch on the way to the exporter.
 const WRITE_BATCH: i32 = 2_000;
 /// How long the rest of the parent is put off, in milliseconds (a day): longer than the measurement takes.
 const PUT_OFF_MS: i64 = 24 * 60 * 60 * 1_000;
+/// How long the clearing is watched.
+const CLEARING_MAX: Duration = Duration::from_mins(2);
 /// The operation.
 const TRACKING_ID: &str = "bench-cancel";
 
@@ -59,10 +58,10 @@ pub async fn run(common: &Common, waiting: u32) -> anyhow::Result<Report> {
     control(&mut gateway, Action::Pause(Pause::default())).await?;
 
     // Changes of other labels, in the ordinary lane of the same queue.
-    let others = CLAIMED * u64::from(2 * ROUNDS);
+    let others = 2 * CLAIMS * BATCH.unsigned_abs();
     progress(format!("{others} changes of other labels"));
-    write_others(&bench, u32::try_from(others)?).await?;
-    let before = rate(&mut exporter).await?;
+    write_others(&bench, others).await?;
+    let (before, times_before) = rate(&mut exporter).await?;
     progress(format!("{before} rows/s of another lane before"));
 
     let started = Instant::now();
@@ -76,18 +75,24 @@ pub async fn run(common: &Common, waiting: u32) -> anyhow::Result<Report> {
     progress(format!("cancelled in {latency:?}"));
 
     let clearing = Instant::now();
-    let during = rate(&mut exporter).await?;
+    let (during, times_during) = rate(&mut exporter).await?;
     let left = bench.platform.backlog().await?;
     progress(format!("{during} rows/s of another lane while {left} rows are left to be cleared"));
     report.set("others_per_s_before", before);
     report.set("others_per_s_clearing", during);
     report.set("others_ratio", ratio(Some(during), Some(before)));
+    report.set("others_before", times_before.to_json());
+    report.set("others_clearing", times_during.to_json());
     report.set("left_after_measuring", left);
-    while bench.platform.backlog().await? > 0 {
+    let mut left = left;
+    while left > 0 && clearing.elapsed() < CLEARING_MAX {
         tokio::time::sleep(Duration::from_millis(100)).await;
+        left = bench.platform.backlog().await?;
     }
-    report.set("cleared_in_s", rounded(clearing.elapsed().as_secs_f64()));
-    report.set("cleared_per_s", per_second(waiting.into(), clearing.elapsed()));
+    let took = clearing.elapsed();
+    let cleared = u64::from(waiting).saturating_sub(u64::try_from(left)?);
+    report.set("cleared", cleared);
+    report.set("cleared_per_s", per_second(cleared, took));
     report.set("peak_rss_mb", watch::peak_rss_mb());
     report.set("load_average", rounded(watch::load_average()));
     bench.close().await?;
@@ -105,13 +110,11 @@ async fn control(cqs: &mut CqsClient, action: Action) -> anyhow::Result<ControlO
     Ok(cqs.control_operation(request).await?.into_inner())
 }
 
-/// Rows of other lanes claimed and completed per second.
-async fn rate(exporter: &mut NullService) -> anyhow::Result<f64> {
-    let (mut rows, started) = (0, Instant::now());
-    for _ in 0..ROUNDS {
-        rows += exporter.claim_and_complete(CLAIMED, BATCH).await?.0;
-    }
-    Ok(per_second(rows, started.elapsed()))
+/// Rows of other lanes claimed and completed per second, and the times of each pair of calls.
+async fn rate(exporter: &mut NullService) -> anyhow::Result<(f64, Times)> {
+    let started = Instant::now();
+    let (rows, times) = exporter.claim_and_complete(u64::from(CLAIMS * BATCH.unsigned_abs()), BATCH).await?;
+    Ok((per_second(rows, started.elapsed()), times))
 }
 
 async fn write_others(bench: &Bench, labels: u32) -> anyhow::Result<()> {
@@ -169,8 +172,10 @@ impl Filling<'_> {
                     self.merger.re_enqueue((generation, parent.id), items, children.to_string()).await?;
                 }
                 None => {
-                    let images = rows.iter().map(|row| image(&proto::notification_from_wire(row.clone())?.item.target));
-                    let items = images.collect::<anyhow::Result<Vec<_>>>()?;
+                    let image = |row: &DtoChangeNotification| -> anyhow::Result<PutItem> {
+                        Ok(image(&proto::notification_from_wire(row.clone())?.item.target))
+                    };
+                    let items = rows.iter().map(image).collect::<anyhow::Result<Vec<_>>>()?;
                     written += u32::try_from(items.len())?;
                     self.write(&mut dtoflow, (generation, items)).await?;
                     self.merger.complete(generation, rows.iter().map(|row| row.id)).await?;
@@ -211,7 +216,7 @@ fn child(label: u32) -> anyhow::Result<proto::cqs::v1::SplitItem> {
 }
 
 /// Which picture that link's label shall show.
-fn image(link: &Target) -> anyhow::Result<PutItem> {
+fn image(link: &Target) -> PutItem {
     let image = EslImage {
         source: ImageSource::Studio.into(),
         digest: vec![7; 32].into(),
@@ -219,11 +224,11 @@ fn image(link: &Target) -> anyhow::Result<PutItem> {
         height: 128,
         palette: Palette::Bw.into(),
     };
-    Ok(PutItem {
+    PutItem {
         dto_type: DtoType::EslImage.to_string(),
         dto_id: link.urn().to_string().replace("/studiolinks/", "/eslimages/"),
         payload: image.encode_to_vec().into(),
         tracking_id: TRACKING_ID.to_owned(),
         ..PutItem::default()
-    })
+    }
 }

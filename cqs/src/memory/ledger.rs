@@ -8,7 +8,7 @@ use super::MemoryUnit;
 use crate::{
     StoreError,
     model::{Counts, DeadLetter, DeadRow, FailureGroup, LedgerKey, RecordKey, record_key},
-    unit::Ledger,
+    unit::{Leases as _, Ledger},
 };
 
 impl Ledger for MemoryUnit {
@@ -96,6 +96,12 @@ impl Ledger for MemoryUnit {
             self.work.undelivered.entry((queue, record.clone())).or_insert(None);
         }
         Ok(())
+    }
+
+    async fn undelivered_clear_leased(&mut self, queue: i64, generation: i64, ids: &[i64]) -> Result<(), StoreError> {
+        let rows = self.lease_rows_of(generation, ids).await?;
+        let records: Vec<RecordKey> = rows.iter().filter_map(|row| record_key(&row.item)).collect();
+        self.undelivered_clear(queue, &records).await
     }
 
     async fn undelivered_clear(&mut self, queue: i64, records: &[RecordKey]) -> Result<(), StoreError> {

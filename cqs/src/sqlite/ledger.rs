@@ -202,6 +202,21 @@ impl Ledger for SqliteUnit<'_> {
         Ok(())
     }
 
+    async fn undelivered_clear_leased(&mut self, queue: i64, generation: i64, ids: &[i64]) -> Result<(), StoreError> {
+        sqlx::query(
+            "DELETE FROM cqs_undelivered
+             WHERE queue = ?1 AND (urn, dto_type) IN (
+                SELECT urn, dto_type FROM cqs_leased
+                WHERE lease = ?2 AND id IN (SELECT value FROM jsonb_each(?3)) AND is_parent = 0)",
+        )
+        .bind(queue)
+        .bind(generation)
+        .bind(json_text(&ids)?)
+        .execute(&mut *self.conn)
+        .await?;
+        Ok(())
+    }
+
     async fn undelivered_clear(&mut self, queue: i64, records: &[RecordKey]) -> Result<(), StoreError> {
         sqlx::query(
             "DELETE FROM cqs_undelivered

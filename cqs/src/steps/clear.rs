@@ -15,7 +15,7 @@ use super::{
 
 /// Rows removed in one chunk: some milliseconds of the writer, so that a claim of another lane waits no longer for it than
 /// for its own sync.
-const CLEAR_ROWS: usize = 256;
+const CLEAR_ROWS: usize = 512;
 
 /// Removes some rows of one cancelled lane; false when no lane has any left.
 pub(crate) async fn clear<U: Unit>(unit: &mut U, now: Timestamp) -> Result<bool, StoreError> {

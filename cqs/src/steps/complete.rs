@@ -27,9 +27,7 @@ pub(crate) async fn complete<U: Unit>(unit: &mut U, ask: CompleteAsk, now: Times
         }
     }
     let mut changes = Changes::default();
-    if !unit.undelivered_any(live.queue.id, live.lane.id).await? {
-        drop_handled(unit, &live, (&mut outcomes, &mut changes)).await?;
-    }
+    drop_handled(unit, &live, (&mut outcomes, &mut changes)).await?;
     let ids: Vec<i64> = outcomes.keys().copied().collect();
     let rows = if ids.is_empty() { Vec::new() } else { unit.lease_rows_of(live.lease.generation, &ids).await? };
     if rows.len() != ids.len() {
@@ -47,8 +45,8 @@ pub(crate) async fn complete<U: Unit>(unit: &mut U, ask: CompleteAsk, now: Times
     Ok(Completed { dead, woken: changes.write(unit, now).await? })
 }
 
-/// Takes the rows that are done or unchanged out of the lease by their ids alone, and out of `outcomes`: where no mark is
-/// to be cleared, nothing of them matters but their number.
+/// Takes the rows that are done or unchanged out of the lease by their ids alone, and out of `outcomes`: nothing of them
+/// matters but their number, and that their records are delivered.
 async fn drop_handled<U: Unit>(
     unit: &mut U,
     live: &Live,
@@ -58,10 +56,14 @@ async fn drop_handled<U: Unit>(
         (Outcome::Done, Counts { done: 1, leased: -1, ..Counts::default() }),
         (Outcome::Unchanged, Counts { done: 1, unchanged: 1, leased: -1, ..Counts::default() }),
     ];
+    let marked = unit.undelivered_any(live.queue.id, live.lane.id).await?;
     for (outcome, each) in handled {
         let ids: Vec<i64> = outcomes.iter().filter(|(_, reported)| **reported == outcome).map(|(id, _)| *id).collect();
         if ids.is_empty() {
             continue;
+        }
+        if marked {
+            unit.undelivered_clear_leased(live.queue.id, live.lease.generation, &ids).await?;
         }
         let dropped = unit.lease_drop(live.lease.generation, &ids).await?;
         if usize::try_from(dropped.labels + dropped.parents).ok() != Some(ids.len()) {
