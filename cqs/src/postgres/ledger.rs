@@ -185,6 +185,22 @@ impl Ledger for PostgresUnit<'_> {
         Ok(())
     }
 
+    async fn undelivered_clear_leased(&mut self, queue: i64, generation: i64, ids: &[i64]) -> Result<(), StoreError> {
+        let tenant = self.tenant_of_stored(generation).await?;
+        sqlx::query(
+            "DELETE FROM cqs_undelivered u USING cqs_leased r
+             WHERE r.tenant = $1 AND r.lease = $2 AND r.id = ANY($3) AND NOT r.is_parent
+                AND u.tenant = $1 AND u.queue = $4 AND u.urn = r.urn AND u.dto_type = r.dto_type",
+        )
+        .bind(tenant.as_str())
+        .bind(generation)
+        .bind(ids)
+        .bind(queue_int(queue))
+        .execute(&mut *self.conn)
+        .await?;
+        Ok(())
+    }
+
     async fn undelivered_clear(&mut self, queue: i64, records: &[RecordKey]) -> Result<(), StoreError> {
         let Some(first) = records.first() else { return Ok(()) };
         let (urns, dto_types) = record_arrays(records);
