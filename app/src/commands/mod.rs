@@ -14,6 +14,7 @@ mod keys;
 mod labels;
 mod migrate;
 mod operations;
+mod panels;
 mod platform;
 mod token;
 mod trigger;
@@ -62,6 +63,8 @@ enum Command {
     Token(token::Args),
     /// Write records from a file, one JSON object a line
     Import(import::Args),
+    /// Print the panel types that drivers know, as lines to import
+    Panels(panels::Args),
     /// Bring a database to this program's schema
     Migrate(migrate::Args),
     /// Measure this machine: fan-out, model refreshes, claims at depth
@@ -109,6 +112,7 @@ impl Cli {
             Command::Platform(args) => platform::run(args).await,
             Command::Token(args) => token::run(&args),
             Command::Import(args) => import::run(args).await,
+            Command::Panels(args) => panels::run(&args),
             Command::Migrate(args) => migrate::run(&args).await,
             Command::Bench(args) => bench::run(args).await,
             Command::Openapi => {

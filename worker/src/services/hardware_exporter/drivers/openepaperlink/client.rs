@@ -80,6 +80,11 @@ impl TagRecord {
         self.mode == MODE_ELSEWHERE
     }
 
+    /// The half of its hash that counts.
+    pub(super) fn half_hash(&self) -> String {
+        format!("{:0>16}", self.hash.get(..16).unwrap_or_default())
+    }
+
     /// Whether the tag reports no picture at all.
     pub(super) fn shows_nothing(&self) -> bool {
         self.hash.bytes().all(|digit| digit == b'0')

@@ -7,25 +7,28 @@ pub(super) struct Receipt {
     pub(super) filename: String,
     /// First halves of the hashes that prove the picture.
     pub(super) hashes: Vec<String>,
+    /// First half of the hash that the tag reported before.
+    pub(super) before: String,
     /// Whether the access point may have compressed it, so that its hash cannot be foretold.
     pub(super) may_be_compressed: bool,
 }
 
-/// Two hashes, a file name, marks: all far below the 200 bytes a receipt may have.
+/// Three hashes, a file name, marks: all far below the 200 bytes a receipt may have.
 const HASHES_MAX: usize = 2;
 
 impl Receipt {
     /// As text.
     pub(super) fn text(&self) -> String {
         let kind = if self.may_be_compressed { "c" } else { "r" };
-        format!("1 {kind} {} {}", self.hashes.join(","), self.filename)
+        format!("1 {kind} {} {} {}", self.before, self.hashes.join(","), self.filename)
     }
 
     /// From its text; nothing where it is none, e.g. of another driver.
     pub(super) fn read(text: &str) -> Option<Self> {
         let mut words = text.split(' ');
-        let (Some("1"), Some(kind @ ("c" | "r")), Some(hashes), Some(filename), None) =
-            (words.next(), words.next(), words.next(), words.next(), words.next())
+        let (Some("1"), Some(kind @ ("c" | "r"))) = (words.next(), words.next()) else { return None };
+        let (Some(before), Some(hashes), Some(filename), None) =
+            (words.next(), words.next(), words.next(), words.next())
         else {
             return None;
         };
@@ -34,9 +37,11 @@ impl Receipt {
         let is_plain = filename.starts_with("/temp/")
             && filename.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'_' | b'.'))
             && !filename.contains("..");
-        (hashes.len() <= HASHES_MAX && hashes.iter().all(is_hash) && is_plain).then(|| Self {
+        let before = before.to_owned();
+        (hashes.len() <= HASHES_MAX && hashes.iter().all(is_hash) && is_hash(&before) && is_plain).then(|| Self {
             filename: filename.to_owned(),
             hashes,
+            before,
             may_be_compressed: kind == "c",
         })
     }
@@ -51,6 +56,7 @@ mod tests {
         let receipt = Receipt {
             filename: "/temp/00000000000012AB_18446744073709551615.jpg".into(),
             hashes: vec!["0123456789abcdef".into(), "fedcba9876543210".into()],
+            before: "0000000000000000".into(),
             may_be_compressed: true,
         };
         assert!(receipt.text().len() <= 200);
@@ -60,7 +66,7 @@ mod tests {
     #[test]
     fn a_file_name_that_leads_elsewhere_is_no_receipt() {
         for file in ["/etc/passwd", "/temp/../tagDB.json", "/temp/a b", "/temp/a?x=1", "/temp/a%2e"] {
-            assert_eq!(Receipt::read(&format!("1 r 0123456789abcdef {file}")), None, "{file}");
+            assert_eq!(Receipt::read(&format!("1 r 0000000000000000 0123456789abcdef {file}")), None, "{file}");
         }
         assert_eq!(Receipt::read(""), None);
     }

@@ -68,7 +68,7 @@ pub(super) async fn send(client: Client<'_>, delivery: &Delivery) -> Delivered {
     }
     let may_be_compressed = panel.compressed.is_some_and(|(_, from)| after.version >= u32::from(from));
     let proof = format!("the tag's record names {filename}");
-    let receipt = Receipt { filename, hashes, may_be_compressed }.text();
+    let receipt = Receipt { filename, hashes, before: before.half_hash(), may_be_compressed }.text();
     Delivered::Underway { state: DeliveryState::Accepted, receipt, proof }
 }
 
@@ -88,12 +88,12 @@ fn retry(cause: &str) -> Delivered {
 
 /// Whether the tag reports one of these hashes.
 pub(super) fn shows(record: &TagRecord, hashes: &[String]) -> bool {
-    let reported = record.hash.get(..16).unwrap_or_default();
-    hashes.iter().any(|hash| hash.eq_ignore_ascii_case(reported))
+    let reported = record.half_hash();
+    hashes.iter().any(|hash| hash.eq_ignore_ascii_case(&reported))
 }
 
 pub(super) fn confirmed(record: &TagRecord) -> Delivered {
-    let reported = record.hash.get(..16).unwrap_or_default();
+    let reported = record.half_hash();
     Delivered::Confirmed {
         evidence: Evidence::Transferred,
         proof: format!("the tag holds the picture's bytes: it reports hash {reported}"),

@@ -54,6 +54,23 @@ async fn a_compressed_picture_is_confirmed_by_reading_it_back() {
     assert!(is_lost(&bench.look(&pending).await, "broke off"));
 }
 
+/// The same where nothing can be read back: the tag's hash changed, and nobody else uploaded.
+#[tokio::test]
+async fn a_compressed_picture_that_cannot_be_read_back_is_confirmed_by_the_change() {
+    let bench = Bench::with(&[0x33], |settings| {
+        settings.tag_version = 0x27;
+        settings.keeps_delivered = false;
+    })
+    .await;
+    let picture = noise(0x33, 1);
+    assert_eq!(shown(&bench, 0, &picture).await, picture);
+    // A reboot in between changes no hash: nothing is confirmed by it.
+    let pending = bench.sent(0, &noise(0x33, 2)).await;
+    bench.control(Control::Reboot);
+    bench.pass(31 + CHECK_IN_S);
+    assert!(is_lost(&bench.look(&pending).await, "reports another picture"));
+}
+
 /// HA #232: the background is dithered grey instead of clear white.
 #[tokio::test]
 async fn the_dither_flag_reaches_the_access_point_and_white_stays_white() {
