@@ -28,6 +28,7 @@ mod model_refresh;
 mod plans;
 mod preview;
 mod rpc_policy;
+mod supply_chain;
 mod swagger;
 mod touch;
 mod trace;
