@@ -28,6 +28,7 @@ mod model_refresh;
 mod plans;
 mod preview;
 mod rpc_policy;
+mod secrets;
 mod supply_chain;
 mod swagger;
 mod touch;
