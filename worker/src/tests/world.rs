@@ -41,6 +41,8 @@ pub(super) struct World {
     pub(super) lease_ms: i32,
     /// How its renderers draw.
     pub(super) engine: RenderEngine,
+    /// How its exporter is set up, but for the folder.
+    pub(super) settings: ExporterSettings,
     /// How workers reach the platform.
     pub(super) worker_transport: Transport,
     queues: MemoryCqsStore,
@@ -92,6 +94,7 @@ impl World {
             credentials,
             lease_ms: LEASE_MS,
             engine: RenderEngine::default(),
+            settings: ExporterSettings::default(),
             worker_transport,
             queues,
             platform,
@@ -100,7 +103,7 @@ impl World {
     }
 
     pub(super) fn exporter(&self) -> ExporterSettings {
-        ExporterSettings { folder: self.dir.path().to_owned(), ..ExporterSettings::default() }
+        ExporterSettings { folder: self.dir.path().to_owned(), ..self.settings.clone() }
     }
 
     fn parts(&self) -> WorkerParts {
@@ -330,6 +333,11 @@ impl World {
         })
         .await;
         self.operation(tracking_id).await.unwrap()
+    }
+
+    /// Whether anything is in hand in any queue.
+    pub(super) async fn in_hand(&self) -> bool {
+        self.queues.backlogs().await.unwrap().iter().any(|queue| queue.leased > 0)
     }
 
     /// Whether a service's queue has something that waits and nothing in hand.
