@@ -10,10 +10,11 @@ use std::{
 use daemon::outbound::AllowList;
 use domain::{Clock, DtoType, IdSource as _, SeededIds, ServiceName};
 use picture::{Digest, Panel, Picture, Rotation};
+use prost::Message;
 use proto::{
     cqs::v1::OperationState,
     hardware_exporter::v1::TriggerStoreReexportRequest,
-    records::v1::{AccessPoint as AccessPointRecord, DeliveryState, EslType, StoreEsl},
+    records::v1::{AccessPoint as AccessPointRecord, DeliveryState, EccLink, EslType, StoreEsl, StoreItemValues},
 };
 use simulators::openepaperlink::{
     AccessPoint, AccessPointSettings, Control, Mac, StatusBehaviour, StatusFault, TagSettings, TransferFault,
@@ -95,23 +96,25 @@ impl Shop {
 
     async fn records(&mut self) {
         let esl_type = EslType { width: 152, height: 152, palette: 2, rotation: 0, name: String::new() };
-        self.world.put(DtoType::EslType, "t/T/esltypes/X", esl_type).await;
+        let mut all = vec![record(DtoType::EslType, "t/T/esltypes/X".to_owned(), &esl_type)];
         for (number, access_point) in self.access_points.iter().enumerate() {
             let address = access_point.address().to_string();
-            let record = AccessPointRecord { driver: "openepaperlink".into(), address };
-            self.world.put(DtoType::AccessPoint, &format!("t/T/s/S/accesspoints/A{number}"), record).await;
+            let access_point = AccessPointRecord { driver: "openepaperlink".into(), address };
+            all.push(record(DtoType::AccessPoint, format!("t/T/s/S/accesspoints/A{number}"), &access_point));
         }
         self.put_model().await;
         for label in 0..self.labels {
-            self.put_item(label).await;
+            all.push(self.item(label));
             let esl = StoreEsl {
                 esltype_id: "X".into(),
                 accesspoint_id: format!("A{}", label % self.access_points.len()),
                 hardware_address: mac(label).to_string(),
             };
-            self.world.put(DtoType::StoreEsl, &format!("t/T/s/S/esls/{}", id(label)), esl).await;
-            self.world.link(&id(label), &id(label), "M").await;
+            all.push(record(DtoType::StoreEsl, format!("t/T/s/S/esls/{}", id(label)), &esl));
+            let link = EccLink { item_id: id(label), model_id: "M".into(), parameters: BTreeMap::new() };
+            all.push(record(DtoType::EccLink, format!("t/T/s/S/ecclinks/{}", id(label)), &link));
         }
+        self.world.put_many(all).await;
     }
 
     async fn put_model(&mut self) {
@@ -122,9 +125,22 @@ impl Shop {
         }
     }
 
-    async fn put_item(&mut self, label: usize) {
+    /// So many items change.
+    async fn items_change(&mut self, count: usize) {
+        let mut changed = BTreeMap::new();
+        for _ in 0..count {
+            let label = usize::try_from(self.ids.below(self.labels as u64)).unwrap();
+            self.items[label] += 1;
+            changed.insert(label, self.item(label));
+        }
+        self.world.put_many(changed.into_values().collect()).await;
+    }
+
+    /// The label's item as it is now.
+    fn item(&mut self, label: usize) -> Record {
         self.mean(label);
-        self.world.item(&id(label), &name(label, self.items[label])).await;
+        let values = BTreeMap::from([("name".to_owned(), name(label, self.items[label]))]);
+        record(DtoType::StoreItemValues, format!("t/T/s/S/items/{}", id(label)), &StoreItemValues { values })
     }
 
     /// Notes what the label shall show from now on.
@@ -223,6 +239,13 @@ impl Shop {
     }
 }
 
+/// A record as it is written: type, name, bytes.
+type Record = (DtoType, String, Vec<u8>);
+
+fn record(dto_type: DtoType, urn: String, record: &impl Message) -> Record {
+    (dto_type, urn, record.encode_to_vec())
+}
+
 fn id(label: usize) -> String {
     format!("E{label:03}")
 }
@@ -261,11 +284,7 @@ async fn every_label_ends_with_exactly_its_pixels_whatever_happens_on_the_way() 
     shop.access_points[3].control(Control::Offline(true));
     let (away_since, away_before) = (shop.world.clock.now(), shop.access_points[3].traffic().uploads);
     for round in 0..6 {
-        for _ in 0..40 {
-            let label = usize::try_from(shop.ids.below(500)).unwrap();
-            shop.items[label] += 1;
-            shop.put_item(label).await;
-        }
+        shop.items_change(40).await;
         if round == 3 {
             shop.model += 1;
             shop.put_model().await;

@@ -178,13 +178,18 @@ impl World {
     }
 
     pub(super) async fn put(&self, dto_type: DtoType, urn: &str, record: impl Message) {
-        let item = PutItem {
+        self.put_many(vec![(dto_type, urn.to_owned(), record.encode_to_vec())]).await;
+    }
+
+    /// Writes records, each given by its type, name and bytes, in one call.
+    pub(super) async fn put_many(&self, records: Vec<(DtoType, String, Vec<u8>)>) {
+        let item = |(dto_type, dto_id, payload): (DtoType, String, Vec<u8>)| PutItem {
             dto_type: dto_type.to_string(),
-            dto_id: urn.into(),
-            payload: record.encode_to_vec().into(),
+            dto_id,
+            payload: payload.into(),
             ..PutItem::default()
         };
-        let request = PutManyRequest { items: vec![item], lease: None };
+        let request = PutManyRequest { items: records.into_iter().map(item).collect(), lease: None };
         self.dtoflow(ServiceName::RecordImport).put_many(request).await.unwrap();
     }
 
