@@ -33,7 +33,7 @@ const SMALL_STEP_MS: i64 = 2_000;
 /// How far while nothing is, in milliseconds.
 const LARGE_STEP_MS: i64 = 60_000;
 /// Longest wait for the end, in real time.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A shop whose labels hang on simulated access points.
 struct Shop {

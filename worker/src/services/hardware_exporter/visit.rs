@@ -170,13 +170,14 @@ impl Visit<'_> {
         let (status, outcome) = match answer {
             Delivered::Confirmed { evidence, proof } => (status::confirmed(sent, evidence, &proof, now), Outcome::Done),
             Delivered::Underway { state, receipt, proof } => self.underway(sent, (state, &receipt, &proof), now),
-            Delivered::Retryable { cause } => match next_attempt(sent.attempts, now, self.salt_of(label)) {
-                Some(until) => (status::retried(sent, &cause, now), Outcome::Defer { until, cause }),
-                None => {
+            Delivered::Retryable { cause } => {
+                if let Some(until) = next_attempt(sent.attempts, now, self.salt_of(label)) {
+                    (status::retried(sent, &cause, now), Outcome::Defer { until, cause })
+                } else {
                     let cause = format!("given up after {} attempts: {cause}", sent.attempts);
                     (status::failed(sent, &cause, now), Outcome::Failed { cause })
                 }
-            },
+            }
             Delivered::Permanent { cause } => (status::failed(sent, &cause, now), Outcome::Failed { cause }),
             Delivered::Unreachable { cause } => {
                 let Shut { until, cause } = self.lane.failed(now, &cause);
