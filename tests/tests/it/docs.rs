@@ -156,7 +156,7 @@ async fn the_runbooks_and_the_readmes_commands_run_as_written() {
         .filter(|path| path.parent().is_some_and(|folder| folder.ends_with("runbooks")))
         .collect();
     runbooks.sort();
-    assert!(runbooks.len() >= 4, "{runbooks:?}");
+    assert!(runbooks.len() >= 6, "{runbooks:?}");
     for runbook in runbooks {
         let text = fs::read_to_string(&runbook).expect("a runbook");
         let blocks = shell_blocks(&text);
@@ -172,7 +172,8 @@ async fn the_runbooks_and_the_readmes_commands_run_as_written() {
             .as_array()
             .into_iter()
             .flatten()
-            .filter(|operation| operation["state"] != "SUCCEEDED")
+            // One is cancelled on purpose.
+            .filter(|operation| operation["state"] != "SUCCEEDED" && operation["tracking_id"] != "CHG-151")
             .map(ToString::to_string)
             .collect();
     assert!(wrong.is_empty(), "{wrong:#?}");

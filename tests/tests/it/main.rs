@@ -2,7 +2,7 @@
 //!
 //! In reading order: [`architecture`] and [`contracts`] are about the sources; [`first_hour`] is what a person meets;
 //! [`docs`] holds the documents to the product; [`model_refresh`] is the main job and [`two_stage`] its tenant-scoped
-//! half, in one process and in three; [`cli`] and [`cli_wait`] are the operator's commands; the others each hold one guarantee.
+//! half, in one process and in three; [`cli`], [`cli_wait`] and [`cli_control`] are the operator's commands; the others each hold one guarantee.
 #![expect(
     clippy::expect_used,
     clippy::panic,
@@ -12,6 +12,7 @@
 mod architecture;
 mod bad_input;
 mod cli;
+mod cli_control;
 mod cli_wait;
 mod concurrent;
 mod contracts;
