@@ -111,8 +111,17 @@ pub struct Asked {
     pub method: String,
     /// Path with query.
     pub path: String,
+    /// Its header lines.
+    pub headers: Vec<(String, String)>,
     /// The JSON body; null when there was none.
     pub body: Value,
+}
+
+impl Asked {
+    /// The value of a header.
+    pub fn header(&self, name: &str) -> Option<String> {
+        self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.clone())
+    }
 }
 
 /// What the gateway of a test answers; `None` hangs up.
@@ -171,7 +180,8 @@ async fn answer(mut stream: TcpStream, script: Arc<Script>, known: Arc<Mutex<Vec
     };
     known.lock().unwrap_or_else(PoisonError::into_inner).push(asked.clone());
     let Some((status, headers, body)) = script(&asked) else { return };
-    let body = body.to_string();
+    // A text is sent as it is: a stream of events, say.
+    let body = body.as_str().map_or_else(|| body.to_string(), str::to_owned);
     let mut head = format!("HTTP/1.1 {status} S\r\nconnection: close\r\ncontent-length: {}\r\n", body.len());
     for (name, value) in headers {
         head.extend([name, ": ", &value, "\r\n"]);
@@ -184,14 +194,11 @@ async fn answer(mut stream: TcpStream, script: Arc<Script>, known: Arc<Mutex<Vec
 fn request(bytes: &[u8]) -> Option<Asked> {
     let text = std::str::from_utf8(bytes).ok()?;
     let (head, body) = text.split_once("\r\n\r\n")?;
-    let length = head.lines().find_map(|line| {
-        let (name, value) = line.split_once(':')?;
-        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok())?
-    });
-    if body.len() < length.unwrap_or_default() {
-        return None;
-    }
+    let headers = head.lines().skip(1).filter_map(|line| line.split_once(':'));
+    let headers = headers.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect();
     let mut words = head.split(' ');
     let (method, path) = (words.next()?.to_owned(), words.next()?.to_owned());
-    Some(Asked { method, path, body: serde_json::from_str(body).unwrap_or_default() })
+    let asked = Asked { method, path, headers, body: serde_json::from_str(body).unwrap_or_default() };
+    let length = asked.header("content-length").and_then(|length| length.parse::<usize>().ok());
+    (body.len() >= length.unwrap_or_default()).then_some(asked)
 }

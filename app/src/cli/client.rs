@@ -9,10 +9,12 @@ use http::{HeaderMap, HeaderValue, Method, header};
 use serde_json::Value;
 use tokio::{sync::Mutex, time::Instant};
 
-use super::{CliError, Exit, Settings, TokenSource, output::note, token};
+use super::{CliError, Exit, Settings, TokenSource, events::Events, output::note, token};
 
 /// Longest wait for one answer: the gateway itself gives up earlier.
 const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
+/// Longest life of a stream: the gateway ends it with the token, long before.
+const STREAM_TIMEOUT: Duration = Duration::from_hours(24);
 /// Longest wait for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Largest answer that is read, in bytes: a page of 200 operations with all their failures stays below a megabyte.
@@ -141,6 +143,28 @@ impl Client {
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let body = limited(response).await.map_err(|error| self.no_answer(&error))?.unwrap_or_default();
         Ok(Answer { status, headers, body })
+    }
+
+    /// Opens a stream of events, with those after `last`; none when it is over.
+    pub async fn events(&self, path: &str, last: &str) -> Result<Option<Events>, CliError> {
+        let mut request = self
+            .http
+            .get(format!("{}{path}", self.base))
+            .timeout(STREAM_TIMEOUT)
+            .header(header::AUTHORIZATION, self.authorization().await?)
+            .header(header::ACCEPT, "text/event-stream");
+        if !last.is_empty() {
+            request = request.header("last-event-id", last);
+        }
+        let response = request.send().await.map_err(|error| self.no_answer(&error))?;
+        match response.status().as_u16() {
+            200 => Ok(Some(Events::of(response))),
+            204 => Ok(None),
+            status => {
+                let body = limited(response).await.map_err(|error| self.no_answer(&error))?;
+                Err(CliError::from_answer(status, &body.unwrap_or_default()))
+            }
+        }
     }
 
     /// GET of a JSON answer.

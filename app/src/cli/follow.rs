@@ -17,6 +17,9 @@ const POLL_USUAL: Duration = Duration::from_secs(2);
 /// Longest time between two looks: whoever waits wants to see that it moves.
 const POLL_MAX: Duration = Duration::from_secs(10);
 
+/// Streams that are opened one after the other, each a day at most, before looking goes on instead.
+const STREAMS_MAX: usize = 100;
+
 /// How to wait.
 #[derive(Debug, Clone, Copy)]
 pub struct Wait {
@@ -24,7 +27,7 @@ pub struct Wait {
     pub until: Until,
     /// Until when at most; none: as long as it takes.
     pub deadline: Option<Instant>,
-    /// Whether to go on looking while only a person can make it go on.
+    /// Whether to go on looking while only a person can make it go on; then every change is shown as it comes.
     pub through_holds: bool,
 }
 
@@ -44,7 +47,14 @@ pub async fn follow(
     wait: Wait,
     progress: &mut Progress,
 ) -> Result<Followed, CliError> {
-    let looking = look(client, operation, wait, progress);
+    let looking = async {
+        if wait.through_holds
+            && let Some(followed) = streamed(client, operation, wait, progress).await?
+        {
+            return Ok(followed);
+        }
+        look(client, operation, wait, progress).await
+    };
     let timeout = async {
         match wait.deadline {
             Some(deadline) => tokio::time::sleep_until(deadline).await,
@@ -65,6 +75,42 @@ pub async fn interrupted() {
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending::<()>().await;
     }
+}
+
+/// Takes the gateway's events as they come. None when it gives none (too many streams are open, or a proxy does not let them
+/// through), or when the stream went: then looking goes on.
+async fn streamed(
+    client: &Client,
+    operation: &OperationRef,
+    wait: Wait,
+    progress: &mut Progress,
+) -> Result<Option<Followed>, CliError> {
+    let path = format!("{}/events", operation.path());
+    let mut last = String::new();
+    for _ in 0..STREAMS_MAX {
+        let Ok(Some(mut events)) = client.events(&path, &last).await else { return Ok(None) };
+        let mut came = false;
+        while let Some(event) = events.next().await? {
+            came = true;
+            last = event.id;
+            let Some((value, snapshot)) = read(event.data.as_bytes()) else { return Ok(None) };
+            progress.show(&snapshot);
+            if let Verdict::Over(exit) = snapshot.verdict(wait.until) {
+                return Ok(Some(Followed { exit, operation: value }));
+            }
+        }
+        if !came {
+            return Ok(None);
+        }
+        tokio::time::sleep(POLL_USUAL).await;
+    }
+    Ok(None)
+}
+
+fn read(bytes: &[u8]) -> Option<(Value, Snapshot)> {
+    let value = serde_json::from_slice(bytes).ok()?;
+    let snapshot = Snapshot::read(&value)?;
+    Some((value, snapshot))
 }
 
 async fn look(

@@ -64,6 +64,33 @@ async fn a_wait_ends_as_the_operation_does_and_never_outlives_a_hold() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_watch_takes_events_as_they_come_and_goes_on_through_a_hold() {
+    // A stream that breaks after a hold, one that goes on from there to the end; a gateway without streams is asked instead.
+    for streams in [true, false] {
+        let opened = AtomicUsize::new(0);
+        let gateway = Scripted::start(move |asked| {
+            let event = |id: u32, state: &str| format!("event: operation\nid: {id}\ndata: {}\n\n", operation(state));
+            let text = match (asked.path.ends_with("/events"), streams, opened.fetch_add(1, Ordering::SeqCst)) {
+                (true, true, 0) => format!(": hello\n\n{}{}", event(1, "RUNNING"), event(2, "PAUSED")),
+                (true, true, _) => event(3, "SUCCEEDED"),
+                (true, false, _) => return Some((404, Vec::new(), problem("NOT_FOUND"))),
+                (false, _, 1) => return Some((200, after(0), operation("PAUSED"))),
+                (false, _, _) => return Some((200, after(0), operation("SUCCEEDED"))),
+            };
+            Some((200, vec![("content-type", "text/event-stream".to_owned())], Value::String(text)))
+        })
+        .await;
+        let home = tempfile::tempdir().expect("a folder");
+        let shell = Shell::at(&gateway.url, home.path());
+        let ran = shell.run(&["operations", "watch", "CHG-1", "--tenant", "acme", "-o", "json"]).await.ended(0);
+        assert_eq!(ran.json()["state"], "SUCCEEDED", "{ran:?}");
+        assert!(ran.err.contains("PAUSED: 3 labels"), "{ran:?}");
+        let last: Vec<String> = gateway.asked().iter().filter_map(|asked| asked.header("last-event-id")).collect();
+        assert_eq!(last, if streams { vec!["2".to_owned()] } else { Vec::new() });
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn ctrl_c_and_a_time_out_leave_and_never_cancel() {
     let gateway = Scripted::start(|_| Some((200, after(0), operation("RUNNING")))).await;
     let home = tempfile::tempdir().expect("a folder");

@@ -1,6 +1,7 @@
 //! `reshelf operations`: what came of accepted triggers, and what may be done about it.
 
 mod control;
+mod failures;
 mod show;
 
 use std::time::Duration;
@@ -75,6 +76,10 @@ enum What {
     Approve(control::ApproveArgs),
     /// Cancel an operation that awaits approval
     Decline(control::Target),
+    /// What failed in an operation, one line per label
+    Failures(failures::FailuresArgs),
+    /// Handle again what failed, and nothing else
+    RetryFailed(failures::RetryArgs),
 }
 
 pub(super) async fn run(args: Args) -> Result<Exit, CliError> {
@@ -101,6 +106,8 @@ pub(super) async fn run(args: Args) -> Result<Exit, CliError> {
         What::Throttle(args) => control::throttle(&session, &args).await,
         What::Approve(args) => control::approve(&session, &args).await,
         What::Decline(target) => control::decline(&session, &target).await,
+        What::Failures(args) => failures::list(&session, args).await,
+        What::RetryFailed(args) => failures::retry(&session, args).await,
     }
 }
 

@@ -27,6 +27,8 @@ fn head(operation: &Value) -> String {
     let blocked = Snapshot::read(operation).map(|snapshot| snapshot.blocked_on()).unwrap_or_default();
     let allowed: Vec<String> =
         operation["allowed"].as_array().into_iter().flatten().map(|action| at(action, "")).collect();
+    let retries: Vec<String> =
+        operation["retries"].as_array().into_iter().flatten().map(|retry| at(retry, "/tracking_id")).collect();
     let text = |pointer: &str| at(operation, pointer);
     let time = |pointer: &str| time_at(operation, pointer);
     let expanded = match operation["expansion_complete"].as_bool() {
@@ -51,7 +53,8 @@ fn head(operation: &Value) -> String {
         ("limits", limits(operation)),
         ("limited", act(operation, "limited", "limited_until")),
         ("approval", approval(operation)),
-        ("retries", text("/parent_id")),
+        ("retry of", text("/retry_of")),
+        ("retried by", retries.join(", ")),
         ("reason", text("/reason")),
         ("operator", text("/operator")),
         ("accepted", time("/accepted_at")),

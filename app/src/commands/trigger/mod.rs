@@ -6,6 +6,8 @@ mod many;
 mod one;
 mod touch;
 
+pub(super) use one::send;
+
 use std::time::Duration;
 
 use clap::{Args as ClapArgs, Subcommand};

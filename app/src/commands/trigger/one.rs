@@ -58,7 +58,7 @@ pub(super) async fn run(session: &Session, asked: Asked) -> Result<Exit, CliErro
 }
 
 /// The request under that tracking id, until there is an answer or the operator leaves.
-pub(super) async fn send(
+pub(in crate::commands) async fn send(
     session: &Session,
     path: &str,
     mut body: Value,
