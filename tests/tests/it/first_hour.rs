@@ -80,7 +80,8 @@ async fn examples_of_the_document_work(topology: &Topology) {
     let mut executed = 0;
     for (path, methods) in paths {
         let example = &methods["post"]["requestBody"]["content"]["application/json"]["example"];
-        if example.is_object() {
+        // What is asked of one operation needs that operation; the scenarios of control do it.
+        if example.is_object() && !path.contains('{') {
             let answer = operator.post(path, example).await.json(200);
             assert_eq!(answer["missing"].as_array().map_or(0, Vec::len), 0, "{path}: {answer}");
             executed += 1;
