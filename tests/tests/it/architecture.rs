@@ -52,7 +52,12 @@ const LONG_FILES: &[(&str, &str)] = &[];
 fn metadata() -> Metadata {
     MetadataCommand::new()
         .manifest_path(workspace_root().join("Cargo.toml"))
-        .other_options(["--offline".to_owned()])
+        // This platform only: a build fetches nothing that other platforms would need.
+        .other_options([
+            "--offline".to_owned(),
+            "--filter-platform".to_owned(),
+            format!("{}-unknown-linux-gnu", std::env::consts::ARCH),
+        ])
         .exec()
         .expect("cargo metadata reads the workspace")
 }
