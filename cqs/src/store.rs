@@ -194,6 +194,17 @@ pub struct Controlled {
     pub woken: Woken,
 }
 
+/// A reader of the audit log asks for more.
+#[derive(Debug, Clone)]
+pub struct FollowAsk {
+    /// Its name.
+    pub reader: String,
+    /// Position of the last row it is done with; smaller than what it said before: no news.
+    pub done: i64,
+    /// At most so many rows.
+    pub limit: usize,
+}
+
 /// Storage of the change queue service. `now` is the service's time; an engine with a clock of its own may use that.
 pub trait CqsStore: FailureStore + Send + Sync + 'static {
     /// Makes or changes a queue; true when it was made.
@@ -241,6 +252,9 @@ pub trait CqsStore: FailureStore + Send + Sync + 'static {
 
     /// A part of the audit log, newest first.
     fn audit(&self, filter: AuditFilter) -> Step<'_, Vec<AuditRow>>;
+
+    /// What a reader of the audit log has not seen yet, oldest first.
+    fn follow_audit(&self, ask: FollowAsk) -> Step<'_, Vec<AuditRow>>;
 
     /// One bounded round of upkeep: ends pauses and limits whose time is over, folds the ledger, forgets old splits and
     /// idle lanes. True when more is to be done.
@@ -402,6 +416,13 @@ macro_rules! steps_of {
                 self.read(filter, |unit, filter| {
                     Box::pin(async move { $crate::steps::audit::audit(unit, &filter).await })
                 })
+            }
+
+            fn follow_audit(
+                &self,
+                ask: $crate::store::FollowAsk,
+            ) -> $crate::store::Step<'_, Vec<$crate::model::AuditRow>> {
+                self.write(ask, |unit, ask| Box::pin(async move { $crate::steps::audit::follow(unit, &ask).await }))
             }
 
             fn maintain(&self, now: domain::Timestamp) -> $crate::store::Step<'_, ($crate::announce::Woken, bool)> {

@@ -369,6 +369,14 @@ pub(crate) trait Audit: Send {
     fn audit_append(&mut self, rows: &[AuditRow]) -> impl Future<Output = Result<()>> + Send;
     /// A part of the log, newest first.
     fn audit_page(&mut self, filter: &AuditFilter) -> impl Future<Output = Result<Vec<AuditRow>>> + Send;
+    /// The log of all tenants after a position, oldest first, at most `limit` rows.
+    fn audit_after(&mut self, after: i64, limit: usize) -> impl Future<Output = Result<Vec<AuditRow>>> + Send;
+    /// Position of the newest row; 0 when there is none.
+    fn audit_last(&mut self) -> impl Future<Output = Result<i64>> + Send;
+    /// How far a reader has come; none: it never read.
+    fn reader_find(&mut self, reader: &str) -> impl Future<Output = Result<Option<i64>>> + Send;
+    /// Keeps how far a reader has come.
+    fn reader_put(&mut self, reader: &str, position: i64) -> impl Future<Output = Result<()>> + Send;
 }
 
 /// Whose time counts in a unit of work.

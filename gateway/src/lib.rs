@@ -22,6 +22,7 @@ mod edge;
 mod follow;
 mod login;
 mod metering;
+mod notify;
 mod plan;
 mod problem;
 mod query;
@@ -39,6 +40,7 @@ pub use auth::{
 };
 pub use config::{ConfigProblem, GatewayConfig, IssuerConfig, KeyConfig, LogFormatName, listen_allowed};
 pub use login::Login;
+pub use notify::{EndpointConfig, WebhookProblem, Webhooks, WebhooksConfig};
 pub use plan::{PlanKey, PlanKeyError};
 pub use problem::Problem;
 pub use rates::{Rule, Rules};

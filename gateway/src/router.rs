@@ -24,7 +24,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use crate::{
-    edge,
+    edge, notify,
     problem::{Problem, ProblemBody},
     routes as r,
     state::{Gateway, GatewayParts},
@@ -85,6 +85,8 @@ fn documented_routes() -> (Router<Arc<Gateway>>, Document) {
         .routes(routes!(r::operations::list_tenant_operations))
         .routes(routes!(r::operations::get_operation, r::control::set_operation_limits))
         .routes(routes!(r::events::get_operation_events))
+        .routes(routes!(r::failures::list_failures))
+        .routes(routes!(r::failures::retry_failures))
         .routes(routes!(r::control::pause_operation))
         .routes(routes!(r::control::resume_operation))
         .routes(routes!(r::control::cancel_operation))
@@ -120,6 +122,7 @@ pub fn router(parts: GatewayParts) -> Router {
     let login = parts.login.clone();
     let (gateway, origins) = Gateway::new(parts);
     let gateway = Arc::new(gateway);
+    notify::start(&gateway);
     let (routes, document) = documented_routes();
     let page = SwaggerUi::new("/docs")
         .config(Config::default().persist_authorization(false).try_it_out_enabled(true).validator_url("none"));

@@ -14,6 +14,7 @@ use crate::{
     follow::Follows,
     login::Login,
     metering::Metering,
+    notify::Webhooks,
     plan::PlanKey,
     rates::{Rates, Rules},
 };
@@ -39,6 +40,8 @@ pub struct GatewayParts {
     pub login: Option<Login>,
     /// How much one operator, tenant and address may ask for.
     pub rules: Rules,
+    /// Whom to tell what happens to operations.
+    pub webhooks: Webhooks,
     /// Ends what runs beside the requests: streams and deliveries.
     pub shutdown: Shutdown,
     /// Now.
@@ -73,7 +76,6 @@ impl Default for OperatorPolicy {
 pub(crate) struct Gateway {
     cqs: CqsClient,
     dtoflow: DtoFlowClient,
-    platform: Transport,
     triggers: BTreeMap<ServiceName, Transport>,
     pub(crate) operators: OperatorVerifier,
     pub(crate) plans: PlanKey,
@@ -83,6 +85,7 @@ pub(crate) struct Gateway {
     pub(crate) metering: Metering,
     pub(crate) slots: Arc<Semaphore>,
     pub(crate) follows: Arc<Follows>,
+    pub(crate) webhooks: Webhooks,
     pub(crate) shutdown: Shutdown,
     pub(crate) rates: Rates,
     /// The content security policy of the page at `/docs`.
@@ -94,7 +97,6 @@ impl Gateway {
         let gateway = Self {
             cqs: proto::cqs_client(parts.platform.clone()),
             dtoflow: proto::dtoflow_client(parts.platform.clone()),
-            platform: parts.platform,
             triggers: parts.triggers,
             operators: parts.operators,
             docs_policy: parts
@@ -108,6 +110,7 @@ impl Gateway {
             ids: parts.ids,
             metering: Metering::new(),
             follows: Arc::default(),
+            webhooks: parts.webhooks,
             shutdown: parts.shutdown,
             slots: Arc::new(Semaphore::new(CONCURRENCY_MAX)),
         };
@@ -122,11 +125,6 @@ impl Gateway {
     /// A DTOflow client for one call.
     pub(crate) fn dtoflow(&self) -> DtoFlowClient {
         self.dtoflow.clone()
-    }
-
-    /// To CQS and DTOflow, for calls that are neither's.
-    pub(crate) fn platform(&self) -> Transport {
-        self.platform.clone()
     }
 
     /// A client of the ECC renderer's triggers; none when no address is configured.

@@ -46,8 +46,11 @@ fn every_operation_is_complete() {
         let id = operation["operationId"].as_str().unwrap_or_else(|| panic!("{name} has no operationId")).to_owned();
         let verb = id.split('_').next().unwrap();
         assert!(
-            ["get", "list", "trigger", "touch", "preview", "pause", "resume", "cancel", "approve", "decline", "set"]
-                .contains(&verb),
+            [
+                "get", "list", "trigger", "touch", "preview", "pause", "resume", "cancel", "approve", "decline", "set",
+                "retry"
+            ]
+            .contains(&verb),
             "{id} is not verb_resource"
         );
         assert!(!ids.contains(&id), "{id} twice");

@@ -138,6 +138,11 @@ impl Tables {
         .await
     }
 
+    /// Who follows the audit log.
+    pub async fn audit_readers(&mut self) -> i64 {
+        self.number("SELECT count(*) FROM cqs_audit_reader").await
+    }
+
     /// Operations ever accepted.
     pub async fn operations(&mut self) -> i64 {
         self.number("SELECT count(*) FROM cqs_operation").await

@@ -135,6 +135,7 @@ pub async fn start(options: DevOptions) -> anyhow::Result<Dev> {
         cors: Vec::new(),
         login: None,
         rules: gateway::Rules::default(),
+        webhooks: gateway::Webhooks::default(),
         shutdown: shutdown.clone(),
         clock: Arc::clone(&clock),
         ids,

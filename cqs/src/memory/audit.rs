@@ -24,4 +24,21 @@ impl Audit for MemoryUnit {
         };
         Ok(self.work.audit.iter().rev().filter(wanted).take(filter.limit).cloned().collect())
     }
+
+    async fn audit_after(&mut self, after: i64, limit: usize) -> Result<Vec<AuditRow>, StoreError> {
+        Ok(self.work.audit.iter().filter(|row| row.id > after).take(limit).cloned().collect())
+    }
+
+    async fn audit_last(&mut self) -> Result<i64, StoreError> {
+        Ok(self.work.audit.last().map_or(0, |row| row.id))
+    }
+
+    async fn reader_find(&mut self, reader: &str) -> Result<Option<i64>, StoreError> {
+        Ok(self.work.readers.get(reader).copied())
+    }
+
+    async fn reader_put(&mut self, reader: &str, position: i64) -> Result<(), StoreError> {
+        self.work.readers.insert(reader.to_owned(), position);
+        Ok(())
+    }
 }

@@ -73,6 +73,7 @@ struct State {
     brake: Option<Act>,
     paces: BTreeSet<(Timestamp, i64, i64, i64)>,
     audit: Vec<AuditRow>,
+    readers: std::collections::BTreeMap<String, i64>,
     last_row: i64,
     last_dead: i64,
     last_operation: i64,

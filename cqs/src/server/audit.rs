@@ -8,6 +8,7 @@ use super::{CqsServer, allowed, count_in, page_after, page_from, page_size, plai
 use crate::{
     AuditFilter, StoreError,
     model::{AuditOutcome, AuditRow},
+    store::FollowAsk,
 };
 
 /// Entries of one append.
@@ -16,6 +17,8 @@ const APPEND_MAX: usize = 100;
 const ACTION_MAX_BYTES: usize = 64;
 /// Longest detail, in bytes.
 const DETAIL_MAX_BYTES: usize = 1_000;
+/// Longest name of a reader, in bytes.
+const READER_MAX_BYTES: usize = 64;
 /// Rows of a page when the caller names no number.
 const PAGE_DEFAULT: usize = 100;
 /// Rows of a page at most: each is under 3 KiB.
@@ -62,6 +65,25 @@ impl CqsServer {
             entries: rows.into_iter().map(entry_to_wire).collect(),
             next_page_token: page_after(last),
         })
+    }
+}
+
+impl CqsServer {
+    /// Rows are appended in the order of their ids, so whoever follows misses none.
+    pub(super) async fn follow_audit(
+        &self,
+        request: Request<wire::FollowAuditRequest>,
+    ) -> Result<wire::FollowAuditResponse, StoreError> {
+        allowed(&request, "FollowAudit")?;
+        let request = request.into_inner();
+        if request.reader.is_empty() {
+            return Err(Refusal::field("reader", "is required").into());
+        }
+        plain_text("reader", &request.reader, READER_MAX_BYTES)?;
+        let limit = page_size(request.page_size, PAGE_DEFAULT, PAGE_MAX)?;
+        let ask = FollowAsk { reader: request.reader, done: request.done_id, limit };
+        let rows = self.store.follow_audit(ask).await?;
+        Ok(wire::FollowAuditResponse { entries: rows.into_iter().map(entry_to_wire).collect() })
     }
 }
 

@@ -241,6 +241,13 @@ impl ChangeQueueService for CqsServer {
         self.append_audit(request).await.map(Response::new).map_err(status("AppendAudit"))
     }
 
+    async fn follow_audit(
+        &self,
+        request: Request<wire::FollowAuditRequest>,
+    ) -> Result<Response<wire::FollowAuditResponse>, Status> {
+        self.follow_audit(request).await.map(Response::new).map_err(status("FollowAudit"))
+    }
+
     async fn list_audit(
         &self,
         request: Request<wire::ListAuditRequest>,

@@ -57,7 +57,44 @@ impl Audit for SqliteUnit<'_> {
             .await?;
         rows.iter().map(read_audit).collect()
     }
+
+    async fn audit_after(&mut self, after: i64, limit: usize) -> Result<Vec<AuditRow>, StoreError> {
+        let rows = sqlx::query(AFTER).bind(after).bind(limit_int(limit)).fetch_all(&mut *self.conn).await?;
+        rows.iter().map(read_audit).collect()
+    }
+
+    async fn audit_last(&mut self) -> Result<i64, StoreError> {
+        let last: Option<i64> = sqlx::query_scalar("SELECT id FROM cqs_audit ORDER BY id DESC LIMIT 1")
+            .fetch_optional(&mut *self.conn)
+            .await?;
+        Ok(last.unwrap_or(0))
+    }
+
+    async fn reader_find(&mut self, reader: &str) -> Result<Option<i64>, StoreError> {
+        Ok(sqlx::query_scalar("SELECT position FROM cqs_audit_reader WHERE reader = ?1")
+            .bind(reader)
+            .fetch_optional(&mut *self.conn)
+            .await?)
+    }
+
+    async fn reader_put(&mut self, reader: &str, position: i64) -> Result<(), StoreError> {
+        sqlx::query(
+            "INSERT INTO cqs_audit_reader (reader, position) VALUES (?1, ?2)
+             ON CONFLICT (reader) DO UPDATE SET position = excluded.position",
+        )
+        .bind(reader)
+        .bind(position)
+        .execute(&mut *self.conn)
+        .await?;
+        Ok(())
+    }
 }
+
+const AFTER: &str = "
+SELECT id, at, service, operator_subject, tenant, action, tracking_id, reason, request_digest, outcome, error_code, detail
+FROM cqs_audit
+WHERE id > ?1
+ORDER BY id LIMIT ?2";
 
 const PAGE: &str = "
 SELECT id, at, service, operator_subject, tenant, action, tracking_id, reason, request_digest, outcome, error_code, detail

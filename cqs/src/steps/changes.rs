@@ -11,7 +11,7 @@ use crate::{
     unit::{Dropped, Unit},
 };
 
-use super::control::hold_if_over_budget;
+use super::control::{finished, hold_if_over_budget};
 
 /// Where rows move: a lane in a queue.
 #[derive(Debug, Clone, Copy)]
@@ -136,6 +136,9 @@ impl Changes {
             ledger.iter().filter(|(_, counts)| counts.open() != 0).map(|(key, _)| key.lane).collect();
         for lane in moved {
             let finished_at = unit.lane_is_idle(lane).await?.then_some(now);
+            if finished_at.is_some() {
+                finished(unit, lane, now).await?;
+            }
             unit.operation_settle(lane, finished_at).await?;
         }
         for (lane, service) in self.failing {

@@ -129,6 +129,18 @@ pub(crate) async fn hold_if_over_budget<U: Unit>(
     unit.audit_append(&[system_row(&operation, service, ("hold", cause), now)]).await
 }
 
+/// Writes down that an operation is over, so that whoever follows the audit log learns of it.
+pub(crate) async fn finished<U: Unit>(unit: &mut U, lane: i64, now: Timestamp) -> Result<(), StoreError> {
+    let Some(operation) = unit.operation_of_lane(lane).await?.filter(|operation| operation.finished_at.is_none())
+    else {
+        return Ok(());
+    };
+    let ledger = unit.ledger_read(&[lane]).await?;
+    let state = policy::state(&control_of(unit, lane).await?, &total(&ledger));
+    let row = system_row(&operation, None, ("finish", format!("it is {}", state.as_str())), now);
+    unit.audit_append(&[row]).await
+}
+
 /// Ends what was set to end by now; true when there may be more.
 pub(crate) async fn end_due<U: Unit>(unit: &mut U, now: Timestamp) -> Result<(Woken, bool), StoreError> {
     let lanes = unit.control_ending(now, ENDING_LANES).await?;

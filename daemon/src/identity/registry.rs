@@ -244,6 +244,7 @@ fn standard_grants(service: ServiceName) -> (&'static [DtoType], &'static [&'sta
                 "cqs.v1.ChangeQueueService/GetBrake",
                 "cqs.v1.ChangeQueueService/AppendAudit",
                 "cqs.v1.ChangeQueueService/ListAudit",
+                "cqs.v1.ChangeQueueService/FollowAudit",
                 "cqs.v1.ChangeQueueService/ListFailures",
                 "cqs.v1.ChangeQueueService/RetryFailures",
                 "cqs.v1.ChangeQueueService/GetRecordFates",

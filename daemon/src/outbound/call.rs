@@ -9,9 +9,13 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper_util::rt::TokioIo;
-use tokio::time::timeout;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    time::timeout,
+};
 
 use super::{Outbound, OutboundError, Peer};
+use crate::tls::ClientTls;
 
 /// A request.
 #[derive(Debug, Clone)]
@@ -54,7 +58,28 @@ impl Outbound {
     }
 }
 
-async fn exchange(stream: tokio::net::TcpStream, call: HttpCall<'_>, host: &str) -> Result<HttpAnswer, OutboundError> {
+impl Outbound {
+    /// The same over TLS: `tls` says whom to trust; the name checked is the peer's host.
+    pub async fn https(&self, tls: &ClientTls, call: HttpCall<'_>) -> Result<HttpAnswer, OutboundError> {
+        let host = call.peer.to_string();
+        let stream = self.connect(call.peer).await?;
+        let after = call.within;
+        let name = call.peer.host().to_owned();
+        let exchanged = timeout(after, async {
+            let stream = tls
+                .connect(&name, stream)
+                .await
+                .map_err(|error| OutboundError::Connect { host: host.clone(), cause: error.to_string() })?;
+            exchange(stream, call, &host).await
+        });
+        exchanged.await.unwrap_or(Err(OutboundError::TimedOut { host: name, after }))
+    }
+}
+
+async fn exchange<S>(stream: S, call: HttpCall<'_>, host: &str) -> Result<HttpAnswer, OutboundError>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let broken = |cause: String| OutboundError::Broken { host: host.to_owned(), cause };
     let mut request = Request::new(Full::new(call.body.clone()));
     *request.method_mut() = call.method;

@@ -140,8 +140,8 @@ impl std::fmt::Display for Peer {
     }
 }
 
-/// The one way out.
-#[derive(Debug, Clone)]
+/// The one way out. The default reaches nothing.
+#[derive(Debug, Clone, Default)]
 pub struct Outbound {
     allow: Arc<AllowList>,
 }

@@ -22,6 +22,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (2, "dtoflow", include_str!("../../../migrations/postgres/0002_dtoflow.sql")),
     (3, "control", include_str!("../../../migrations/postgres/0003_control.sql")),
     (4, "failures", include_str!("../../../migrations/postgres/0004_failures.sql")),
+    (6, "readers", include_str!("../../../migrations/postgres/0006_readers.sql")),
 ];
 
 const TABLE: &str = "

@@ -17,6 +17,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (2, "dtoflow", include_str!("../../../migrations/sqlite/0002_dtoflow.sql")),
     (3, "control", include_str!("../../../migrations/sqlite/0003_control.sql")),
     (4, "failures", include_str!("../../../migrations/sqlite/0004_failures.sql")),
+    (6, "readers", include_str!("../../../migrations/sqlite/0006_readers.sql")),
 ];
 
 /// The newest schema this build knows.

@@ -23,6 +23,7 @@ use serde::Deserialize;
 use crate::{
     auth::OperatorVerifier,
     login::Login,
+    notify::WebhooksConfig,
     plan::PlanKey,
     rates::Rules,
     state::{GatewayParts, OperatorPolicy},
@@ -76,6 +77,9 @@ pub struct GatewayConfig {
     /// Where the page at `/docs` logs in; left out: tokens are pasted.
     #[serde(default)]
     pub login: Option<Login>,
+    /// Whom to tell what happens to operations; nobody by default.
+    #[serde(default)]
+    pub webhooks: WebhooksConfig,
     /// Origins whose pages may call the API; none by default.
     #[serde(default)]
     pub cors_origins: Vec<String>,
@@ -144,6 +148,10 @@ impl GatewayConfig {
             cors: self.origins()?,
             login: self.login()?,
             rules: Rules::default(),
+            webhooks: self
+                .webhooks
+                .webhooks(folder)
+                .map_err(|problem| wrong(format!("webhooks.{}", problem.key), &problem.message))?,
             shutdown,
             clock,
             ids: Arc::new(SystemIds),

@@ -258,7 +258,7 @@ async fn attempted<B: ControlBody>(
 }
 
 /// CQS writes the row of what it refuses; what it could not be asked is written down here.
-fn failure(error: CallError) -> Failure {
+pub(super) fn failure(error: CallError) -> Failure {
     let audited_by = match &error {
         CallError::Refused(_) => AuditedBy::Service,
         CallError::Down(_) | CallError::DownBehind(_) | CallError::Fault => AuditedBy::Gateway,

@@ -14,6 +14,7 @@ pub(crate) mod designs;
 pub(crate) mod ecc_store_rerender;
 mod estimate;
 pub(crate) mod events;
+pub(crate) mod failures;
 mod funnel;
 pub(crate) mod health;
 pub(crate) mod label_image;
@@ -33,3 +34,5 @@ pub(crate) mod tenants;
 pub(crate) mod touch;
 mod trigger_call;
 pub(crate) mod triggers;
+
+pub(crate) use triggers::operation_path;

@@ -1,7 +1,7 @@
 //! One operation as JSON: the ledger by service, and the same in the words of the domain.
 
 use domain::{TenantId, TrackingId};
-use proto::cqs::v1::{FailureGroup, Operation as WireOperation, OperationState, QueueCounts};
+use proto::cqs::v1::{FailureGroup, Operation as WireOperation, OperationState, QueueCounts, Retry as WireRetry};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -87,6 +87,19 @@ pub(crate) struct Failure {
     sample: String,
 }
 
+/// A retry of an operation's failures.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct RetryOf {
+    /// Its path.
+    operation: String,
+    /// Its tracking id.
+    tracking_id: String,
+    /// Failures it has taken over so far.
+    items: i64,
+    /// Whether it has all it was accepted for.
+    complete: bool,
+}
+
 /// The labels of an operation, counted over all stages. Final once `expansion_complete` is true and the state is not
 /// `RUNNING`.
 #[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -160,6 +173,12 @@ pub(crate) struct Operation {
     stages: Vec<Stage>,
     /// Failed items by cause, the most frequent first, at most 20 groups.
     failures: Vec<Failure>,
+    /// Failed items that no retry took over yet.
+    failures_open: i64,
+    /// Of a retry: the operation whose failures it handles again.
+    retry_of: Option<String>,
+    /// Retries of its failures, oldest first.
+    retries: Vec<RetryOf>,
 }
 
 /// The operation as JSON.
@@ -180,6 +199,9 @@ pub(super) fn operation(wire: WireOperation) -> Result<Operation, Problem> {
         accepted_at: wire::time(wire.accepted_at.as_ref()),
         sla_timestamp: wire::time(wire.sla_timestamp.as_ref()),
         finished_at: wire::time(wire.finished_at.as_ref()),
+        failures_open: wire.queues.iter().map(open_failures).sum(),
+        retry_of: Some(wire.retry_of.clone()).filter(|id| !id.is_empty()),
+        retries: wire.retries.iter().map(|retry| retry_of(&tenant, retry)).collect(),
         blocked_on: wire.blocked_on.iter().map(Blocked::of).collect(),
         allowed: wire.allowed().filter_map(AllowedAction::of).collect(),
         revision: wire.revision,
@@ -212,6 +234,21 @@ fn state(wire: OperationState) -> Option<OperationStateName> {
         OperationState::FinishedWithFailures => OperationStateName::FinishedWithFailures,
         OperationState::Unspecified => return None,
     })
+}
+
+/// What failed there and was not taken over by a retry.
+fn open_failures(queue: &QueueCounts) -> i64 {
+    queue.failed - queue.retried + queue.parents_failed - queue.parents_retried
+}
+
+fn retry_of(tenant: &TenantId, wire: &WireRetry) -> RetryOf {
+    let tracking_id = wire.tracking_id.clone();
+    RetryOf {
+        operation: format!("/v1/tenants/{tenant}/operations/{tracking_id}"),
+        tracking_id,
+        items: wire.items,
+        complete: wire.complete,
+    }
 }
 
 /// The first stage says how many labels there are and how many needed nothing; each later one only sees what changed.

@@ -183,6 +183,13 @@ impl ChangeQueueService for FakeCqs {
         Ok(Response::new(cqs::AppendAuditResponse {}))
     }
 
+    async fn follow_audit(
+        &self,
+        _: Request<cqs::FollowAuditRequest>,
+    ) -> Result<Response<cqs::FollowAuditResponse>, Status> {
+        Err(Status::unimplemented("no route asks for it"))
+    }
+
     async fn list_audit(
         &self,
         request: Request<cqs::ListAuditRequest>,
@@ -234,16 +241,18 @@ impl ChangeQueueService for FakeCqs {
 
     async fn list_failures(
         &self,
-        _: Request<cqs::ListFailuresRequest>,
+        request: Request<cqs::ListFailuresRequest>,
     ) -> Result<Response<cqs::ListFailuresResponse>, Status> {
-        Err(Status::unimplemented("no route asks for it"))
+        drop(self.open(&request, "ListFailures")?);
+        Ok(Response::new(cqs::ListFailuresResponse::default()))
     }
 
     async fn retry_failures(
         &self,
-        _: Request<cqs::RetryFailuresRequest>,
+        request: Request<cqs::RetryFailuresRequest>,
     ) -> Result<Response<cqs::RetryFailuresResponse>, Status> {
-        Err(Status::unimplemented("no route asks for it"))
+        drop(self.open(&request, "RetryFailures")?);
+        Ok(Response::new(cqs::RetryFailuresResponse { items: 1, ..cqs::RetryFailuresResponse::default() }))
     }
 
     async fn get_record_fates(

@@ -45,7 +45,6 @@ pub(crate) struct Changes {
     pub(crate) platform: Option<Transport>,
     pub(crate) triggers: Option<Transport>,
     pub(crate) cors: Vec<&'static str>,
-    pub(crate) disk_is_full: bool,
     pub(crate) rules: Option<Rules>,
     pub(crate) login: Option<gateway::Login>,
     /// Issuers beside the local one.
@@ -98,8 +97,7 @@ impl World {
         let (cqs, dtoflow) = (FakeCqs::default(), FakeDtoFlow::default());
         let triggers = FakeTriggers::new(cqs.clone(), dtoflow.clone());
         let platform = Routes::new(ChangeQueueServiceServer::new(cqs.clone()))
-            .add_service(DtoFlowServiceServer::new(dtoflow.clone()))
-            .add_service(daemon::serve::Health::new(move || !changes.disk_is_full));
+            .add_service(DtoFlowServiceServer::new(dtoflow.clone()));
         let trigger_routes = Routes::new(EccImageRenderTriggersServer::new(triggers.clone()))
             .add_service(StudioRendererTriggersServer::new(triggers.clone()))
             .add_service(HardwareExporterTriggersServer::new(triggers.clone()));
@@ -119,6 +117,7 @@ impl World {
             cors: changes.cors.into_iter().map(|origin| origin.parse().unwrap()).collect(),
             login: changes.login,
             rules: changes.rules.unwrap_or_default(),
+            webhooks: gateway::Webhooks::default(),
             shutdown: daemon::shutdown::Shutdown::default(),
             clock: shared,
             ids: Arc::new(SeededIds::new(7)),

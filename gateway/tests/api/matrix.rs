@@ -44,6 +44,11 @@ fn policies() -> Vec<Policy> {
             let (path, _) = control(t, "POST", "/approve");
             (path, Some(json!({"reason": "r", "labels": 10})))
         }),
+        read("list_failures", S::OperationsRead, |t| (format!("/v1/tenants/{t}/operations/op-1/failures"), None)),
+        read("retry_failures", S::OperationsControl, |t| {
+            let (path, _) = control(t, "POST", "/retry-failed");
+            (path, Some(json!({"reason": "r", "tracking_id": "matrix"})))
+        }),
         over_token("get_brake", Some(S::OperationsRead), |_| ("/v1/brake".to_owned(), None)),
         over_token("set_brake", Some(S::OperationsBrake), |_| {
             ("PUT /v1/brake".to_owned(), Some(json!({"on": true, "reason": "r"})))

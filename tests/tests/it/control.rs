@@ -231,3 +231,50 @@ async fn a_large_operation_waits_for_a_second_operator_who_names_what_is_approve
     );
     topology.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_failed_is_listed_by_cause_and_retried_alone() {
+    let topology = Topology::in_process().await;
+    let shelf = changed_shelf(&topology, 5).await;
+    let operator = topology.operator(&["acme"]);
+    // A price that is none: two labels cannot be rendered.
+    let bad = |id: &str| shelf.item(id, "not a price");
+    shelf.import(&topology.doors, vec![bad("alpha-0001"), bad("alpha-0003")]).await;
+    topology.quiet().await;
+    operator.post(MODEL_REFRESH, &refresh(&shelf, "alpha", "partly", false)).await.json(202);
+    let over = |operation: &Value| operation["state"] == "FINISHED_WITH_FAILURES";
+    let partly = shows(&operator, "partly", "finishes", over).await;
+    assert_eq!((&partly["summary"]["failed"], &partly["failures_open"]), (&json!(2), &json!(2)), "{partly}");
+    assert_eq!(stage(&partly, "rendered")["failed"], 2);
+    let list = operator.get_json(&format!("{}/failures?page_size=1", path("partly"))).await;
+    let first = &list["failures"][0];
+    assert_eq!(
+        (&first["stage"], &first["attempts"], &first["retried_by"]),
+        (&json!("rendered"), &json!(0), &Value::Null)
+    );
+    assert!(first["urn"].as_str().is_some_and(|urn| urn.ends_with("/ecclinks/alpha-0001")), "{first}");
+    let token = list["next_page_token"].as_str().expect("a second page");
+    let second = operator.get_json(&format!("{}/failures?page_size=1&page_token={token}", path("partly"))).await;
+    assert!(second["failures"][0]["urn"].as_str().is_some_and(|urn| urn.ends_with("alpha-0003")), "{second}");
+
+    // The prices are mended; only the two are rendered again, under an operation of their own.
+    shelf.import(&topology.doors, vec![shelf.item("alpha-0001", "1.49"), shelf.item("alpha-0003", "1.49")]).await;
+    topology.quiet().await;
+    let retry = json!({"reason": "CHG-118: prices mended", "tracking_id": "partly-2"});
+    let accepted = operator.post(&format!("{}/retry-failed", path("partly")), &retry).await;
+    let body = accepted.json(202);
+    assert_eq!(accepted.header("location"), Some(path("partly-2").as_str()));
+    assert_eq!((&body["items"], &body["retry_of"]), (&json!(2), &json!("partly")), "{body}");
+    let again = operator.post(&format!("{}/retry-failed", path("partly")), &retry).await.json(200);
+    assert_eq!(again["replayed"], true, "{again}");
+    let child = shows(&operator, "partly-2", "succeeds", |operation| operation["state"] == "SUCCEEDED").await;
+    assert_eq!((&child["retry_of"], &child["summary"]["labels"]), (&json!("partly"), &json!(2)), "{child}");
+    let parent = operator.get_json(&path("partly")).await;
+    assert_eq!((&parent["state"], &parent["failures_open"]), (&json!("FINISHED_WITH_FAILURES"), &json!(0)), "{parent}");
+    assert_eq!(parent["retries"][0]["tracking_id"], "partly-2");
+    operator
+        .post(&format!("{}/retry-failed", path("partly")), &json!({"reason": "", "tracking_id": "x"}))
+        .await
+        .problem(400);
+    topology.stop().await;
+}

@@ -89,6 +89,7 @@ async fn start() -> Idp {
             token_url: format!("{issuer}/token"),
             parameters: [].into(),
         }),
+        webhooks: gateway::Webhooks::default(),
         shutdown: daemon::shutdown::Shutdown::default(),
         rules: gateway::Rules::default(),
         clock: shared,

@@ -43,6 +43,7 @@ const POLICY: &[(&str, &[ServiceName])] = &[
     ("cqs.v1.ChangeQueueService/GetBrake", GATEWAY),
     ("cqs.v1.ChangeQueueService/AppendAudit", WORKERS_AND_GATEWAY),
     ("cqs.v1.ChangeQueueService/ListAudit", GATEWAY),
+    ("cqs.v1.ChangeQueueService/FollowAudit", GATEWAY),
     ("cqs.v1.ChangeQueueService/ListFailures", GATEWAY),
     ("cqs.v1.ChangeQueueService/RetryFailures", GATEWAY),
     ("cqs.v1.ChangeQueueService/GetRecordFates", GATEWAY),

@@ -41,8 +41,6 @@ pub(super) struct World {
     pub(super) lease_ms: i32,
     /// How its renderers draw.
     pub(super) engine: RenderEngine,
-    /// How its exporter is set up, but for the folder.
-    pub(super) settings: ExporterSettings,
     /// How workers reach the platform.
     pub(super) worker_transport: Transport,
     queues: MemoryCqsStore,
@@ -94,7 +92,6 @@ impl World {
             credentials,
             lease_ms: LEASE_MS,
             engine: RenderEngine::default(),
-            settings: ExporterSettings::default(),
             worker_transport,
             queues,
             platform,
@@ -103,7 +100,7 @@ impl World {
     }
 
     pub(super) fn exporter(&self) -> ExporterSettings {
-        ExporterSettings { folder: self.dir.path().to_owned(), ..self.settings.clone() }
+        ExporterSettings { folder: self.dir.path().to_owned(), ..ExporterSettings::default() }
     }
 
     fn parts(&self) -> WorkerParts {
@@ -178,18 +175,13 @@ impl World {
     }
 
     pub(super) async fn put(&self, dto_type: DtoType, urn: &str, record: impl Message) {
-        self.put_many(vec![(dto_type, urn.to_owned(), record.encode_to_vec())]).await;
-    }
-
-    /// Writes records, each given by its type, name and bytes, in one call.
-    pub(super) async fn put_many(&self, records: Vec<(DtoType, String, Vec<u8>)>) {
-        let item = |(dto_type, dto_id, payload): (DtoType, String, Vec<u8>)| PutItem {
+        let item = PutItem {
             dto_type: dto_type.to_string(),
-            dto_id,
-            payload: payload.into(),
+            dto_id: urn.into(),
+            payload: record.encode_to_vec().into(),
             ..PutItem::default()
         };
-        let request = PutManyRequest { items: records.into_iter().map(item).collect(), lease: None };
+        let request = PutManyRequest { items: vec![item], lease: None };
         self.dtoflow(ServiceName::RecordImport).put_many(request).await.unwrap();
     }
 
@@ -338,11 +330,6 @@ impl World {
         })
         .await;
         self.operation(tracking_id).await.unwrap()
-    }
-
-    /// Whether anything is in hand in any queue.
-    pub(super) async fn in_hand(&self) -> bool {
-        self.queues.backlogs().await.unwrap().iter().any(|queue| queue.leased > 0)
     }
 
     /// Whether a service's queue has something that waits and nothing in hand.
