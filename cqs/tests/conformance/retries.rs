@@ -89,7 +89,8 @@ mod scenario_impl {
         let child = world.progress("retry-1").await.unwrap();
         assert!(child.finished_at.is_some() && child.failures.is_empty());
         assert!(world.fates(&["t/T/s/S/ecclinks/E0"]).await.is_empty());
-        let audit = world.audit(Some("retry-1")).await;
+        let mut audit = world.audit(Some("retry-1")).await;
+        assert_eq!(audit.remove(0).action, "finish", "that it is over is written down, too");
         assert_eq!(
             (audit.len(), audit[0].outcome, audit[0].action.as_str()),
             (1, AuditOutcome::Accepted, "RetryFailures")
