@@ -14,6 +14,8 @@
 //! Deliberately not here: what a notification means (worker services), records (`dtoflow`), operator tokens (`gateway`).
 
 pub mod announce;
+pub mod audit;
+pub mod audit_store;
 mod error;
 pub mod failure_store;
 mod maintainer;

@@ -10,8 +10,9 @@ use futures::future::BoxFuture;
 use crate::{
     StoreError,
     announce::Woken,
+    audit_store::AuditStore,
     failure_store::FailureStore,
-    model::{Act, AuditRow, Backlog, ControlAsk, Exclusive, Lease, OperationReport, Receipt, Terms},
+    model::{Act, AuditRow, Backlog, ControlAsk, Exclusive, Lease, OperationReport, Receipt, SealedRow, Terms},
     policy::choice::Tally,
     unit::AuditFilter,
 };
@@ -206,7 +207,7 @@ pub struct FollowAsk {
 }
 
 /// Storage of the change queue service. `now` is the service's time; an engine with a clock of its own may use that.
-pub trait CqsStore: FailureStore + Send + Sync + 'static {
+pub trait CqsStore: FailureStore + AuditStore + Send + Sync + 'static {
     /// Makes or changes a queue; true when it was made.
     fn configure_queue(&self, ask: ConfigureAsk) -> Step<'_, bool>;
 
@@ -251,10 +252,10 @@ pub trait CqsStore: FailureStore + Send + Sync + 'static {
     fn append_audit(&self, rows: Vec<AuditRow>) -> Step<'_, ()>;
 
     /// A part of the audit log, newest first.
-    fn audit(&self, filter: AuditFilter) -> Step<'_, Vec<AuditRow>>;
+    fn audit(&self, filter: AuditFilter) -> Step<'_, Vec<SealedRow>>;
 
     /// What a reader of the audit log has not seen yet, oldest first.
-    fn follow_audit(&self, ask: FollowAsk) -> Step<'_, Vec<AuditRow>>;
+    fn follow_audit(&self, ask: FollowAsk) -> Step<'_, Vec<SealedRow>>;
 
     /// One bounded round of upkeep: ends pauses and limits whose time is over, folds the ledger, forgets old splits and
     /// idle lanes. True when more is to be done.
@@ -412,7 +413,7 @@ macro_rules! steps_of {
             fn audit(
                 &self,
                 filter: $crate::unit::AuditFilter,
-            ) -> $crate::store::Step<'_, Vec<$crate::model::AuditRow>> {
+            ) -> $crate::store::Step<'_, Vec<$crate::model::SealedRow>> {
                 self.read(filter, |unit, filter| {
                     Box::pin(async move { $crate::steps::audit::audit(unit, &filter).await })
                 })
@@ -421,7 +422,7 @@ macro_rules! steps_of {
             fn follow_audit(
                 &self,
                 ask: $crate::store::FollowAsk,
-            ) -> $crate::store::Step<'_, Vec<$crate::model::AuditRow>> {
+            ) -> $crate::store::Step<'_, Vec<$crate::model::SealedRow>> {
                 self.write(ask, |unit, ask| Box::pin(async move { $crate::steps::audit::follow(unit, &ask).await }))
             }
 

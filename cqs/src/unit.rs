@@ -9,10 +9,11 @@ use domain::{LaneKind, QueueName, SplitItem, StoreId, TenantId, Timestamp, Track
 
 use crate::{
     StoreError,
+    audit::chain::{Anchor, ChainHash},
     model::{
-        Act, AuditRow, Backlog, Control, Counts, DeadLetter, DeadRange, DeadRow, FailureGroup, Head, HeadChange,
-        HeadKey, Lane, Lease, LedgerKey, NewLane, Operation, Pace, PlaceReport, Queue, RecordFate, RecordKey,
-        RetryRule, Row, RowKind, SplitCounts,
+        Act, AuditOutcome, AuditRow, Backlog, Control, Counts, DeadLetter, DeadRange, DeadRow, FailureGroup, Head,
+        HeadChange, HeadKey, Lane, Lease, LedgerKey, NewLane, Operation, Pace, PlaceReport, Queue, RecordFate,
+        RecordKey, RetryRule, Row, RowKind, SealedRow, SplitCounts,
     },
 };
 
@@ -357,6 +358,16 @@ pub struct AuditFilter {
     pub tenants: Vec<TenantId>,
     /// Only of this tracking id.
     pub tracking_id: Option<TrackingId>,
+    /// Only on behalf of exactly this operator.
+    pub operator_subject: Option<String>,
+    /// Only this action.
+    pub action: Option<String>,
+    /// Only with this outcome.
+    pub outcome: Option<AuditOutcome>,
+    /// Only from then on.
+    pub since: Option<Timestamp>,
+    /// Only before then.
+    pub until: Option<Timestamp>,
     /// Only rows before this position.
     pub before: i64,
     /// At most so many.
@@ -365,12 +376,30 @@ pub struct AuditFilter {
 
 /// The audit log.
 pub(crate) trait Audit: Send {
-    /// Appends rows; their ids are not looked at.
-    fn audit_append(&mut self, rows: &[AuditRow]) -> impl Future<Output = Result<()>> + Send;
+    /// Appends rows to the chain; their ids are not looked at.
+    fn audit_append(&mut self, rows: &[AuditRow]) -> impl Future<Output = Result<()>> + Send
+    where
+        Self: Sized,
+    {
+        async move {
+            let head = crate::steps::audit::head(self).await?;
+            self.audit_put(&head.seal(rows)).await
+        }
+    }
+    /// The last row's id and hash. Other units of work that append wait for this one's end.
+    fn audit_tail(&mut self) -> impl Future<Output = Result<Option<(i64, String)>>> + Send;
+    /// Where the chain begins: its genesis, and its cut where there is one.
+    fn audit_anchors(&mut self) -> impl Future<Output = Result<Vec<Anchor>>> + Send;
+    /// Stores an anchor; one of the same kind is overwritten.
+    fn audit_anchor_put(&mut self, anchor: Anchor) -> impl Future<Output = Result<()>> + Send;
+    /// Inserts rows with the ids and hashes they have.
+    fn audit_put(&mut self, rows: &[(AuditRow, ChainHash)]) -> impl Future<Output = Result<()>> + Send;
+    /// Rows with larger ids, oldest first.
+    fn audit_walk(&mut self, after: i64, limit: usize) -> impl Future<Output = Result<Vec<SealedRow>>> + Send;
+    /// Deletes rows up to that id, which a cut stands for, at most `limit`; how many.
+    fn audit_delete(&mut self, up_to: i64, limit: usize) -> impl Future<Output = Result<usize>> + Send;
     /// A part of the log, newest first.
-    fn audit_page(&mut self, filter: &AuditFilter) -> impl Future<Output = Result<Vec<AuditRow>>> + Send;
-    /// The log of all tenants after a position, oldest first, at most `limit` rows.
-    fn audit_after(&mut self, after: i64, limit: usize) -> impl Future<Output = Result<Vec<AuditRow>>> + Send;
+    fn audit_page(&mut self, filter: &AuditFilter) -> impl Future<Output = Result<Vec<SealedRow>>> + Send;
     /// Position of the newest row; 0 when there is none.
     fn audit_last(&mut self) -> impl Future<Output = Result<i64>> + Send;
     /// How far a reader has come; none: it never read.

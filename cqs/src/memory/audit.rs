@@ -3,34 +3,60 @@
 use super::MemoryUnit;
 use crate::{
     StoreError,
-    model::AuditRow,
+    audit::chain::{Anchor, ChainHash},
+    model::{AuditRow, SealedRow},
     unit::{Audit, AuditFilter},
 };
 
 impl Audit for MemoryUnit {
-    async fn audit_append(&mut self, rows: &[AuditRow]) -> Result<(), StoreError> {
-        for row in rows {
-            let id = i64::try_from(self.work.audit.len()).unwrap_or(i64::MAX) + 1;
-            self.work.audit.push(AuditRow { id, ..row.clone() });
-        }
+    async fn audit_tail(&mut self) -> Result<Option<(i64, String)>, StoreError> {
+        Ok(self.work.audit.last().map(|sealed| (sealed.row.id, sealed.hash.clone())))
+    }
+
+    async fn audit_anchors(&mut self) -> Result<Vec<Anchor>, StoreError> {
+        Ok(self.work.anchors.clone())
+    }
+
+    async fn audit_anchor_put(&mut self, anchor: Anchor) -> Result<(), StoreError> {
+        let kind = std::mem::discriminant(&anchor);
+        self.work.anchors.retain(|known| std::mem::discriminant(known) != kind);
+        self.work.anchors.push(anchor);
         Ok(())
     }
 
-    async fn audit_page(&mut self, filter: &AuditFilter) -> Result<Vec<AuditRow>, StoreError> {
-        let wanted = |row: &&AuditRow| {
+    async fn audit_put(&mut self, rows: &[(AuditRow, ChainHash)]) -> Result<(), StoreError> {
+        let sealed = rows.iter().map(|(row, hash)| SealedRow { row: row.clone(), hash: hash.to_hex() });
+        self.work.audit.extend(sealed);
+        Ok(())
+    }
+
+    async fn audit_walk(&mut self, after: i64, limit: usize) -> Result<Vec<SealedRow>, StoreError> {
+        Ok(self.work.audit.iter().filter(|sealed| sealed.row.id > after).take(limit).cloned().collect())
+    }
+
+    async fn audit_delete(&mut self, up_to: i64, limit: usize) -> Result<usize, StoreError> {
+        let old = self.work.audit.iter().take_while(|sealed| sealed.row.id <= up_to).take(limit).count();
+        self.work.audit.drain(..old);
+        Ok(old)
+    }
+
+    async fn audit_page(&mut self, filter: &AuditFilter) -> Result<Vec<SealedRow>, StoreError> {
+        let wanted = |sealed: &&SealedRow| {
+            let row = &sealed.row;
             row.id < filter.before
                 && row.tenant.as_ref().is_some_and(|tenant| filter.tenants.contains(tenant))
                 && filter.tracking_id.as_ref().is_none_or(|id| id.as_str() == row.tracking_id)
+                && filter.operator_subject.as_ref().is_none_or(|subject| *subject == row.operator_subject)
+                && filter.action.as_ref().is_none_or(|action| *action == row.action)
+                && filter.outcome.is_none_or(|outcome| outcome == row.outcome)
+                && filter.since.is_none_or(|since| row.at >= since)
+                && filter.until.is_none_or(|until| row.at < until)
         };
         Ok(self.work.audit.iter().rev().filter(wanted).take(filter.limit).cloned().collect())
     }
 
-    async fn audit_after(&mut self, after: i64, limit: usize) -> Result<Vec<AuditRow>, StoreError> {
-        Ok(self.work.audit.iter().filter(|row| row.id > after).take(limit).cloned().collect())
-    }
-
     async fn audit_last(&mut self) -> Result<i64, StoreError> {
-        Ok(self.work.audit.last().map_or(0, |row| row.id))
+        Ok(self.work.audit.last().map_or(0, |sealed| sealed.row.id))
     }
 
     async fn reader_find(&mut self, reader: &str) -> Result<Option<i64>, StoreError> {

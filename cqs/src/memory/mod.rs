@@ -29,9 +29,10 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 use crate::{
     StoreError,
     announce::{Announcement, LeaseLane, Woken},
+    audit::chain::Anchor,
     model::{
-        Act, AuditRow, CoalesceKey, Control, Counts, DeadRow, Lane, Lease, LedgerKey, Operation, Queue, RecordKey,
-        RetryRule, Row, RowKind, SplitCounts,
+        Act, CoalesceKey, Control, Counts, DeadRow, Lane, Lease, LedgerKey, Operation, Queue, RecordKey, RetryRule,
+        Row, RowKind, SealedRow, SplitCounts,
     },
     steps,
     unit::SplitKey,
@@ -72,8 +73,9 @@ struct State {
     places: BTreeMap<(i64, i64), Place>,
     brake: Option<Act>,
     paces: BTreeSet<(Timestamp, i64, i64, i64)>,
-    audit: Vec<AuditRow>,
-    readers: std::collections::BTreeMap<String, i64>,
+    audit: Vec<SealedRow>,
+    anchors: Vec<Anchor>,
+    readers: BTreeMap<String, i64>,
     last_row: i64,
     last_dead: i64,
     last_operation: i64,
@@ -161,6 +163,7 @@ impl MemoryCqsStore {
 
 crate::store::steps_of!(MemoryCqsStore);
 crate::failure_store::failure_steps_of!(MemoryCqsStore);
+crate::audit_store::audit_steps_of!(MemoryCqsStore);
 
 /// The lane that a live lease stands for; refuses with `STALE_LEASE` when it is over.
 pub async fn lease_check(unit: &mut MemoryUnit, lease: &LeaseRef, now: Timestamp) -> Result<LeaseLane, StoreError> {

@@ -13,6 +13,14 @@ pub enum AuditOutcome {
     Refused,
 }
 
+impl std::str::FromStr for AuditOutcome {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        [Self::Accepted, Self::Replayed, Self::Refused].into_iter().find(|known| known.as_str() == text).ok_or(())
+    }
+}
+
 impl AuditOutcome {
     /// The text in the database.
     pub const fn as_str(self) -> &'static str {
@@ -22,6 +30,15 @@ impl AuditOutcome {
             Self::Refused => "refused",
         }
     }
+}
+
+/// A row with its hash.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SealedRow {
+    /// The row.
+    pub row: AuditRow,
+    /// The hash of the chain there, 64 hex digits; empty for a row from before the chain.
+    pub hash: String,
 }
 
 /// A row of the audit log. Texts are bounded by who makes the row.

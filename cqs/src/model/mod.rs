@@ -9,7 +9,7 @@ mod operation;
 mod queue;
 mod row;
 
-pub use audit::{AuditOutcome, AuditRow};
+pub use audit::{AuditOutcome, AuditRow, SealedRow};
 pub use control::{
     Act, Action, ActionKind, Approval, ApprovalState, BlockCause, Blocked, Control, ControlAsk, Gate, Hold,
     LimitChange, Limited, Limits, Pace, Pause, PlaceReport, Receipt, State, StopFrom, StopWhen, Terms,

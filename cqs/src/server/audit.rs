@@ -1,13 +1,13 @@
 //! The audit log is appended to by the gateway and the trigger services, and read by the gateway.
 
 use domain::{ErrorCode, OperatorSubject, Reason, Refusal, ServiceIdentity, ServiceName, Timestamp, TrackingId};
-use proto::{cqs::v1 as wire, parse_field, timestamp_to_wire};
+use proto::{cqs::v1 as wire, parse_field, timestamp_from_wire, timestamp_to_wire};
 use tonic::Request;
 
 use super::{CqsServer, allowed, count_in, page_after, page_from, page_size, plain_text, tenants};
 use crate::{
     AuditFilter, StoreError,
-    model::{AuditOutcome, AuditRow},
+    model::{AuditOutcome, AuditRow, SealedRow},
     store::FollowAsk,
 };
 
@@ -53,6 +53,11 @@ impl CqsServer {
         let filter = AuditFilter {
             tenants: tenants(&request.tenant_ids)?,
             tracking_id,
+            operator_subject: filter_text::<OperatorSubject>("operator_subject", request.operator_subject)?,
+            action: filter_action(request.action)?,
+            outcome: outcome_from_wire(request.outcome)?,
+            since: request.since.as_ref().map(|at| timestamp_from_wire("since", at)).transpose()?,
+            until: request.until.as_ref().map(|at| timestamp_from_wire("until", at)).transpose()?,
             before: page_from(&request.page_token)?,
             // One more than shown says whether there is a next page.
             limit: size + 1,
@@ -60,7 +65,7 @@ impl CqsServer {
         let mut rows = self.store.audit(filter).await?;
         let more = rows.len() > size;
         rows.truncate(size);
-        let last = rows.last().filter(|_| more).map(|row| row.id);
+        let last = rows.last().filter(|_| more).map(|sealed| sealed.row.id);
         Ok(wire::ListAuditResponse {
             entries: rows.into_iter().map(entry_to_wire).collect(),
             next_page_token: page_after(last),
@@ -84,6 +89,32 @@ impl CqsServer {
         let ask = FollowAsk { reader: request.reader, done: request.done_id, limit };
         let rows = self.store.follow_audit(ask).await?;
         Ok(wire::FollowAuditResponse { entries: rows.into_iter().map(entry_to_wire).collect() })
+    }
+}
+
+/// A text to filter by; none when empty.
+fn filter_text<T>(field: &str, text: String) -> Result<Option<String>, Refusal>
+where
+    T: std::str::FromStr,
+    T::Err: std::fmt::Display,
+{
+    checked::<T>(field, &text)?;
+    Ok(Some(text).filter(|text| !text.is_empty()))
+}
+
+fn filter_action(text: String) -> Result<Option<String>, Refusal> {
+    plain_text("action", &text, ACTION_MAX_BYTES)?;
+    Ok(Some(text).filter(|text| !text.is_empty()))
+}
+
+/// The outcome to filter by; unspecified: any.
+fn outcome_from_wire(outcome: i32) -> Result<Option<AuditOutcome>, Refusal> {
+    match wire::AuditOutcome::try_from(outcome) {
+        Ok(wire::AuditOutcome::Unspecified) => Ok(None),
+        Ok(wire::AuditOutcome::Accepted) => Ok(Some(AuditOutcome::Accepted)),
+        Ok(wire::AuditOutcome::Replayed) => Ok(Some(AuditOutcome::Replayed)),
+        Ok(wire::AuditOutcome::Refused) => Ok(Some(AuditOutcome::Refused)),
+        Err(_) => Err(Refusal::field("outcome", "is no outcome")),
     }
 }
 
@@ -140,7 +171,7 @@ fn entry_from_wire(
     })
 }
 
-fn entry_to_wire(row: AuditRow) -> wire::AuditEntry {
+fn entry_to_wire(SealedRow { row, hash }: SealedRow) -> wire::AuditEntry {
     let outcome = match row.outcome {
         AuditOutcome::Accepted => wire::AuditOutcome::Accepted,
         AuditOutcome::Replayed => wire::AuditOutcome::Replayed,
@@ -159,5 +190,6 @@ fn entry_to_wire(row: AuditRow) -> wire::AuditEntry {
         outcome: outcome.into(),
         error_code: row.error_code,
         detail: row.detail,
+        hash,
     }
 }

@@ -1,6 +1,6 @@
 //! The audit log.
 
-use domain::TenantId;
+use domain::{TenantId, Timestamp};
 use serde_json::json;
 use sqlx::sqlite::SqliteRow;
 
@@ -10,14 +10,56 @@ use super::{
 };
 use crate::{
     StoreError,
-    model::{AuditOutcome, AuditRow},
+    audit::chain::{Anchor, ChainHash, ChainHead},
+    model::{AuditOutcome, AuditRow, SealedRow},
     unit::{Audit, AuditFilter},
 };
 
 impl Audit for SqliteUnit<'_> {
-    async fn audit_append(&mut self, rows: &[AuditRow]) -> Result<(), StoreError> {
-        let rows = rows.iter().map(|row| {
+    async fn audit_tail(&mut self) -> Result<Option<(i64, String)>, StoreError> {
+        Ok(sqlx::query_as("SELECT id, hash FROM cqs_audit ORDER BY id DESC LIMIT 1")
+            .fetch_optional(&mut *self.conn)
+            .await?)
+    }
+
+    async fn audit_anchors(&mut self) -> Result<Vec<Anchor>, StoreError> {
+        let rows: Vec<(String, i64, String)> =
+            sqlx::query_as("SELECT kind, id, hash FROM cqs_audit_anchor ORDER BY kind")
+                .fetch_all(&mut *self.conn)
+                .await?;
+        let anchor = |(kind, id, hash): (String, i64, String)| {
+            let broken = |column| StoreError::BrokenRow { table: "cqs_audit_anchor", column, id: kind.clone() };
+            let head = ChainHead { id, hash: ChainHash::from_hex(&hash).ok_or_else(|| broken("hash"))? };
+            match kind.as_str() {
+                "genesis" => Ok(Anchor::Genesis(head)),
+                "cut" => Ok(Anchor::Cut(head)),
+                _ => Err(broken("kind")),
+            }
+        };
+        rows.into_iter().map(anchor).collect()
+    }
+
+    async fn audit_anchor_put(&mut self, anchor: Anchor) -> Result<(), StoreError> {
+        let (kind, head) = match anchor {
+            Anchor::Genesis(head) => ("genesis", head),
+            Anchor::Cut(head) => ("cut", head),
+        };
+        sqlx::query(
+            "INSERT INTO cqs_audit_anchor (kind, id, hash) VALUES (?1, ?2, ?3)
+             ON CONFLICT (kind) DO UPDATE SET id = excluded.id, hash = excluded.hash",
+        )
+        .bind(kind)
+        .bind(head.id)
+        .bind(head.hash.to_hex())
+        .execute(&mut *self.conn)
+        .await?;
+        Ok(())
+    }
+
+    async fn audit_put(&mut self, rows: &[(AuditRow, ChainHash)]) -> Result<(), StoreError> {
+        let rows = rows.iter().map(|(row, hash)| {
             json!([
+                row.id,
                 row.at.as_ms(),
                 row.service.as_str(),
                 row.operator_subject,
@@ -29,13 +71,14 @@ impl Audit for SqliteUnit<'_> {
                 row.outcome.as_str(),
                 row.error_code,
                 row.detail,
+                hash.to_hex(),
             ])
         });
         sqlx::query(
-            "INSERT INTO cqs_audit (at, service, operator_subject, tenant, action, tracking_id, reason, request_digest,
-                outcome, error_code, detail)
+            "INSERT INTO cqs_audit (id, at, service, operator_subject, tenant, action, tracking_id, reason, request_digest,
+                outcome, error_code, detail, hash)
              SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6,
-                value ->> 7, value ->> 8, value ->> 9, value ->> 10
+                value ->> 7, value ->> 8, value ->> 9, value ->> 10, value ->> 11, value ->> 12
              FROM jsonb_each(?1)",
         )
         .bind(json_text(&rows.collect::<Vec<_>>())?)
@@ -44,22 +87,16 @@ impl Audit for SqliteUnit<'_> {
         Ok(())
     }
 
-    async fn audit_page(&mut self, filter: &AuditFilter) -> Result<Vec<AuditRow>, StoreError> {
-        let tenants: Vec<&str> = filter.tenants.iter().map(TenantId::as_str).collect();
-        // Two statements, so that each finds its index.
-        let statement = if filter.tracking_id.is_some() { PAGE_OF_TRACKING_ID } else { PAGE };
-        let rows = sqlx::query(statement)
-            .bind(json_text(&tenants)?)
-            .bind(filter.before)
-            .bind(limit_int(filter.limit))
-            .bind(filter.tracking_id.as_ref().map_or("", |id| id.as_str()))
-            .fetch_all(&mut *self.conn)
-            .await?;
-        rows.iter().map(read_audit).collect()
-    }
-
-    async fn audit_after(&mut self, after: i64, limit: usize) -> Result<Vec<AuditRow>, StoreError> {
-        let rows = sqlx::query(AFTER).bind(after).bind(limit_int(limit)).fetch_all(&mut *self.conn).await?;
+    async fn audit_walk(&mut self, after: i64, limit: usize) -> Result<Vec<SealedRow>, StoreError> {
+        let rows = sqlx::query(
+            "SELECT id, at, service, operator_subject, tenant, action, tracking_id, reason, request_digest, outcome,
+                error_code, detail, hash
+             FROM cqs_audit WHERE id > ?1 ORDER BY id LIMIT ?2",
+        )
+        .bind(after)
+        .bind(limit_int(limit))
+        .fetch_all(&mut *self.conn)
+        .await?;
         rows.iter().map(read_audit).collect()
     }
 
@@ -88,35 +125,82 @@ impl Audit for SqliteUnit<'_> {
         .await?;
         Ok(())
     }
+
+    async fn audit_delete(&mut self, up_to: i64, limit: usize) -> Result<usize, StoreError> {
+        let deleted = sqlx::query(
+            "DELETE FROM cqs_audit WHERE id IN (SELECT id FROM cqs_audit WHERE id <= ?1 ORDER BY id LIMIT ?2)",
+        )
+        .bind(up_to)
+        .bind(limit_int(limit))
+        .execute(&mut *self.conn)
+        .await?;
+        Ok(usize::try_from(deleted.rows_affected()).unwrap_or(usize::MAX))
+    }
+
+    async fn audit_page(&mut self, filter: &AuditFilter) -> Result<Vec<SealedRow>, StoreError> {
+        // The narrowest filter has an index with the tenant before it and the id after it; the others look at its rows.
+        let statement = if filter.tracking_id.is_some() {
+            PAGE_OF_TRACKING_ID
+        } else if filter.operator_subject.is_some() {
+            PAGE_OF_OPERATOR
+        } else if filter.action.is_some() {
+            PAGE_OF_ACTION
+        } else {
+            PAGE
+        };
+        let mut found = Vec::new();
+        // One tenant at a time, so that each is read in the order of its index and no further than the page.
+        for tenant in &filter.tenants {
+            let rows = sqlx::query(statement)
+                .bind(tenant.as_str())
+                .bind(filter.before)
+                .bind(limit_int(filter.limit))
+                .bind(filter.tracking_id.as_ref().map(|id| id.as_str()))
+                .bind(&filter.operator_subject)
+                .bind(&filter.action)
+                .bind(filter.outcome.map(AuditOutcome::as_str))
+                .bind(filter.since.map(Timestamp::as_ms))
+                .bind(filter.until.map(Timestamp::as_ms))
+                .fetch_all(&mut *self.conn)
+                .await?;
+            for row in &rows {
+                found.push(read_audit(row)?);
+            }
+        }
+        found.sort_unstable_by_key(|sealed| std::cmp::Reverse(sealed.row.id));
+        found.truncate(filter.limit);
+        Ok(found)
+    }
 }
 
-const AFTER: &str = "
-SELECT id, at, service, operator_subject, tenant, action, tracking_id, reason, request_digest, outcome, error_code, detail
-FROM cqs_audit
-WHERE id > ?1
-ORDER BY id LIMIT ?2";
-
-const PAGE: &str = "
-SELECT id, at, service, operator_subject, tenant, action, tracking_id, reason, request_digest, outcome, error_code, detail
-FROM cqs_audit
-WHERE tenant IN (SELECT value FROM jsonb_each(?1)) AND id < ?2 AND ?4 = ''
-ORDER BY id DESC LIMIT ?3";
-
-const PAGE_OF_TRACKING_ID: &str = "
-SELECT id, at, service, operator_subject, tenant, action, tracking_id, reason, request_digest, outcome, error_code, detail
-FROM cqs_audit
-WHERE tenant IN (SELECT value FROM jsonb_each(?1)) AND tracking_id = ?4 AND id < ?2
-ORDER BY id DESC LIMIT ?3";
-
-fn read_audit(row: &SqliteRow) -> Result<AuditRow, StoreError> {
-    let columns = Columns { table: "cqs_audit", row, key: "id" };
-    let outcome = match columns.get("outcome")? {
-        "accepted" => AuditOutcome::Accepted,
-        "replayed" => AuditOutcome::Replayed,
-        "refused" => AuditOutcome::Refused,
-        _ => return Err(columns.broken("outcome")),
+/// A page of one tenant by an index; `$of` is what the index has between tenant and id.
+macro_rules! page {
+    ($index:literal, $of:literal) => {
+        concat!(
+            "SELECT id, at, service, operator_subject, tenant, action, tracking_id, reason, request_digest, outcome, error_code,
+                detail, hash
+             FROM cqs_audit INDEXED BY ",
+            $index,
+            " WHERE tenant = ?1 AND ",
+            $of,
+            " id < ?2 AND (?4 IS NULL OR tracking_id = ?4) AND (?5 IS NULL OR operator_subject = ?5)
+                AND (?6 IS NULL OR action = ?6) AND (?7 IS NULL OR outcome = ?7) AND (?8 IS NULL OR at >= ?8)
+                AND (?9 IS NULL OR at < ?9)
+             ORDER BY id DESC LIMIT ?3"
+        )
     };
-    Ok(AuditRow {
+}
+
+const PAGE: &str = page!("cqs_audit_list", "");
+const PAGE_OF_TRACKING_ID: &str = page!("cqs_audit_tracking", "tracking_id = ?4 AND ");
+const PAGE_OF_OPERATOR: &str = page!("cqs_audit_actor", "operator_subject = ?5 AND ");
+const PAGE_OF_ACTION: &str = page!("cqs_audit_action", "action = ?6 AND ");
+
+fn read_audit(row: &SqliteRow) -> Result<SealedRow, StoreError> {
+    let columns = Columns { table: "cqs_audit", row, key: "id" };
+    let outcome = columns.get::<&str>("outcome")?.parse().map_err(|()| columns.broken("outcome"))?;
+    let hash = columns.get("hash")?;
+    let row = AuditRow {
         id: columns.get("id")?,
         at: columns.time("at")?,
         service: columns.parse("service")?,
@@ -129,5 +213,6 @@ fn read_audit(row: &SqliteRow) -> Result<AuditRow, StoreError> {
         outcome,
         error_code: columns.get("error_code")?,
         detail: columns.get("detail")?,
-    })
+    };
+    Ok(SealedRow { row, hash })
 }

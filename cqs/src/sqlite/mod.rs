@@ -70,6 +70,7 @@ impl SqliteCqsStore {
 
 crate::store::steps_of!(SqliteCqsStore);
 crate::failure_store::failure_steps_of!(SqliteCqsStore);
+crate::audit_store::audit_steps_of!(SqliteCqsStore);
 
 /// The lane that a live lease stands for; refuses with `STALE_LEASE` when it is over.
 pub async fn lease_check(

@@ -40,11 +40,16 @@ mod scenario_impl {
         let filter = AuditFilter {
             tenants: vec!["T".parse().unwrap(), "U".parse().unwrap()],
             tracking_id: None,
+            operator_subject: None,
+            action: None,
+            outcome: None,
+            since: None,
+            until: None,
             before: page[0].id,
             limit: 2,
         };
         let rest = world.store.audit(filter).await.unwrap();
-        assert_eq!(rest.iter().map(|row| row.tracking_id.as_str()).collect::<Vec<_>>(), ["id-3", "id-2"]);
+        assert_eq!(rest.iter().map(|sealed| sealed.row.tracking_id.as_str()).collect::<Vec<_>>(), ["id-3", "id-2"]);
         assert_eq!(world.audit(Some("id-2")).await.len(), 1);
         assert!(world.audit(Some("id-1")).await.is_empty(), "another tenant's");
     }

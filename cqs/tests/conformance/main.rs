@@ -11,6 +11,7 @@
 )]
 
 mod audit;
+mod audit_chain;
 mod coalescing;
 mod control;
 mod failures;

@@ -511,10 +511,15 @@ impl World {
         let filter = AuditFilter {
             tenants: vec!["T".parse().unwrap()],
             tracking_id: tracking_id.map(|id| id.parse().unwrap()),
+            operator_subject: None,
+            action: None,
+            outcome: None,
+            since: None,
+            until: None,
             before: i64::MAX,
             limit: 100,
         };
-        self.store.audit(filter).await.unwrap()
+        self.store.audit(filter).await.unwrap().into_iter().map(|sealed| sealed.row).collect()
     }
 }
 

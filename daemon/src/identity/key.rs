@@ -9,7 +9,7 @@ use std::{
     str::FromStr,
 };
 
-use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair as _};
+use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use jsonwebtoken::{DecodingKey, EncodingKey};
 
@@ -50,6 +50,13 @@ impl PublicKey {
     /// The key as base64url text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Whether `signature` (base64url) is this key's over `message`.
+    pub fn verifies(&self, message: &[u8], signature: &str) -> bool {
+        let decoded = (BASE64_URL_SAFE_NO_PAD.decode(&self.0), BASE64_URL_SAFE_NO_PAD.decode(signature));
+        let (Ok(key), Ok(signature)) = decoded else { return false };
+        UnparsedPublicKey::new(&ED25519, key).verify(message, &signature).is_ok()
     }
 
     /// The key as `jsonwebtoken` verifies with it.
@@ -146,6 +153,13 @@ impl ServiceKey {
         })
     }
 
+    /// The signature over `message`, base64url.
+    pub fn sign(&self, message: &[u8]) -> Result<String, KeyError> {
+        use secrecy::ExposeSecret as _;
+        let pair = Ed25519KeyPair::from_pkcs8(self.pkcs8.expose_secret()).map_err(|_| KeyError::Generate)?;
+        Ok(BASE64_URL_SAFE_NO_PAD.encode(pair.sign(message)))
+    }
+
     /// The public half.
     pub fn public(&self) -> &PublicKey {
         &self.public
@@ -188,6 +202,16 @@ mod tests {
         assert_eq!(ServiceKey::read(&path).unwrap().public(), key.public());
         let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(left, ["a.key"]);
+    }
+
+    #[test]
+    fn a_signature_is_of_one_message_by_one_key() {
+        let (key, other) = (ServiceKey::generate().unwrap(), ServiceKey::generate().unwrap());
+        let signature = key.sign(b"what was so").unwrap();
+        assert!(key.public().verifies(b"what was so", &signature));
+        assert!(!key.public().verifies(b"what was not so", &signature));
+        assert!(!other.public().verifies(b"what was so", &signature));
+        assert!(!key.public().verifies(b"what was so", "!"));
     }
 
     #[test]

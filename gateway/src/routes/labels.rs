@@ -13,7 +13,10 @@ use proto::{
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::records::{self, decode, enum_text, key};
+use super::{
+    label_stages::{LabelFailure, Pending, stages},
+    records::{self, decode, enum_text, key},
+};
 use crate::{
     auth::Operator,
     problem::{Problem, ReadProblems},
@@ -201,6 +204,10 @@ pub(crate) struct Label {
     /// Absent before the first export.
     #[serde(skip_serializing_if = "Option::is_none")]
     delivery: Option<Delivery>,
+    /// What of it is under way, in whichever stage.
+    pending: Vec<Pending>,
+    /// Stages that gave it up, and why; shown until something about the same record was handled there.
+    failures: Vec<LabelFailure>,
 }
 
 /// The labels of a store.
@@ -272,7 +279,7 @@ fn source(image: &EslImage) -> Option<String> {
     enum_text("IMAGE_SOURCE_", image.source().as_str_name())
 }
 
-/// One label: hardware, panel, item, picture, delivery.
+/// One label: hardware, panel, item, picture, delivery, what is under way and what failed.
 #[utoipa::path(
     get, path = "/v1/tenants/{tenant}/stores/{store}/labels/{label}", operation_id = "get_label", tag = "labels",
     security(("operator" = ["labels:read"])),
@@ -302,6 +309,8 @@ pub(crate) async fn get_label(
     let image: Option<EslImage> = decode(dtos.get(3), DtoType::EslImage)?;
     let item_id = item_shown(ecc.as_ref(), studio.as_ref(), image.as_ref());
     let place = Place { tenant, store, label };
+    let items = [ecc.as_ref().map(|link| &link.item_id), studio.as_ref().map(|link| &link.item_id)];
+    let stages = stages(&gateway, (&place.tenant, &place.store, &place.label), &items).await?;
     let (panel, item) = place.panel_and_item(&gateway, &hardware.esltype_id, item_id).await?;
     Ok(Json(Label {
         tenant_id: place.tenant.to_string(),
@@ -318,6 +327,8 @@ pub(crate) async fn get_label(
         item,
         picture: image.map(|image| place.picture(&image)),
         delivery: dtos.get(4).map(delivery).transpose()?.flatten(),
+        pending: stages.pending,
+        failures: stages.failures,
     }))
 }
 

@@ -19,6 +19,7 @@ mod funnel;
 pub(crate) mod health;
 pub(crate) mod label_image;
 pub(crate) mod label_reexport;
+mod label_stages;
 pub(crate) mod labels;
 pub(crate) mod me;
 pub(crate) mod model_refresh;

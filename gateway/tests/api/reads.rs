@@ -3,6 +3,7 @@
 use axum::body::Body;
 use domain::DtoType;
 use http::{Request, StatusCode};
+use proto::cqs::v1::{RecordFate, RecordFateState};
 use serde_json::{Value, json};
 
 use crate::harness::{World, small_picture};
@@ -119,6 +120,8 @@ async fn a_label_shows_hardware_panel_item_picture_and_delivery() {
     assert_eq!((&label["delivery"]["state"], &label["delivery"]["evidence"]), (&json!("CONFIRMED"), &json!("WRITTEN")));
     assert_eq!(label["delivery"]["confirmed_digest"], hex);
 
+    assert_eq!((&label["pending"], &label["failures"]), (&json!([]), &json!([])), "at rest");
+
     let bare = world.get(&world.token(), "/v1/tenants/acme/stores/s1/labels/E2").await.json();
     assert_eq!((&bare["model_id"], &bare["design_id"]), (&json!("M"), &json!("D")), "linked twice");
     assert_eq!(bare["item"]["item_id"], "I2", "that of the link that will win");
@@ -234,4 +237,40 @@ async fn operations_and_audit_are_paged_and_stay_within_the_token() {
     assert_eq!((&one[0]["outcome"], &one[0]["error_code"]), (&json!("REFUSED"), &json!("INVALID_ARGUMENT")));
     assert_eq!(one[0]["operator"], "ada@acme.example");
     assert!(entries(world.get(&both, "/v1/audit?tracking_id=nothing").await.json()).is_empty());
+}
+
+#[tokio::test]
+async fn a_label_shows_what_waits_and_what_failed() {
+    let world = World::new();
+    let fate = |dto_id: &str, state: RecordFateState| RecordFate {
+        dto_id: dto_id.to_owned(),
+        queue_name: "ecc-image-render-service".to_owned(),
+        state: state.into(),
+        attempts: 2,
+        tracking_id: "load-1".to_owned(),
+        ..RecordFate::default()
+    };
+    let waiting = RecordFate {
+        cause: "dtoflow does not answer".to_owned(),
+        due_at: Some(prost_types::Timestamp { seconds: 1_700_000_000, nanos: 0 }),
+        ..fate("t/acme/s/s1/items/I1", RecordFateState::Waiting)
+    };
+    let failed = RecordFate {
+        cause: "price does not fit".to_owned(),
+        failed_at: Some(prost_types::Timestamp { seconds: 1_700_000_001, nanos: 0 }),
+        ..fate("t/acme/s/s1/ecclinks/E1", RecordFateState::Failed)
+    };
+    let another = fate("t/acme/s/s1/ecclinks/E2", RecordFateState::Leased);
+    world.cqs.state().fates = vec![waiting, failed, another];
+    let label = world.get(&world.token(), "/v1/tenants/acme/stores/s1/labels/E1").await.json();
+    let pending = json!([{
+        "stage": "rendered", "service": "ecc-image-render-service", "record": "t/acme/s/s1/items/I1", "state": "WAITING",
+        "cause": "dtoflow does not answer", "due_at": "2023-11-14T22:13:20.000Z", "attempts": 2, "tracking_id": "load-1"
+    }]);
+    assert_eq!(label["pending"], pending);
+    let failures = json!([{
+        "stage": "rendered", "service": "ecc-image-render-service", "record": "t/acme/s/s1/ecclinks/E1",
+        "cause": "price does not fit", "attempts": 2, "failed_at": "2023-11-14T22:13:21.000Z", "tracking_id": "load-1"
+    }]);
+    assert_eq!(label["failures"], failures);
 }

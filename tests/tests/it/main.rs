@@ -25,6 +25,7 @@ mod gates;
 mod identity_provider;
 mod kill;
 mod kill_two_stage;
+mod label_failures;
 mod model_refresh;
 mod plans;
 mod preview;
