@@ -1,6 +1,6 @@
 //! The audit log.
 
-use domain::TenantId;
+use domain::{TenantId, Timestamp};
 use sqlx::postgres::PgRow;
 
 use super::{
@@ -9,20 +9,66 @@ use super::{
 };
 use crate::{
     StoreError,
-    model::{AuditOutcome, AuditRow},
+    audit::chain::{Anchor, ChainHash, ChainHead},
+    model::{AuditOutcome, AuditRow, SealedRow},
     unit::{Audit, AuditFilter},
 };
 
+/// The lock of those who append: ends with the transaction, so ids and hashes follow one another.
+const APPENDING: i64 = 0x7265_0005_0000_0000;
+
 impl Audit for PostgresUnit<'_> {
-    async fn audit_append(&mut self, rows: &[AuditRow]) -> Result<(), StoreError> {
+    async fn audit_tail(&mut self) -> Result<Option<(i64, String)>, StoreError> {
+        sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(APPENDING).execute(&mut *self.conn).await?;
+        Ok(sqlx::query_as("SELECT id, hash FROM cqs_audit ORDER BY id DESC LIMIT 1")
+            .fetch_optional(&mut *self.conn)
+            .await?)
+    }
+
+    async fn audit_anchors(&mut self) -> Result<Vec<Anchor>, StoreError> {
+        let rows: Vec<(String, i64, String)> =
+            sqlx::query_as("SELECT kind, id, hash FROM cqs_audit_anchor ORDER BY kind")
+                .fetch_all(&mut *self.conn)
+                .await?;
+        let anchor = |(kind, id, hash): (String, i64, String)| {
+            let broken = |column| StoreError::BrokenRow { table: "cqs_audit_anchor", column, id: kind.clone() };
+            let head = ChainHead { id, hash: ChainHash::from_hex(&hash).ok_or_else(|| broken("hash"))? };
+            match kind.as_str() {
+                "genesis" => Ok(Anchor::Genesis(head)),
+                "cut" => Ok(Anchor::Cut(head)),
+                _ => Err(broken("kind")),
+            }
+        };
+        rows.into_iter().map(anchor).collect()
+    }
+
+    async fn audit_anchor_put(&mut self, anchor: Anchor) -> Result<(), StoreError> {
+        let (kind, head) = match anchor {
+            Anchor::Genesis(head) => ("genesis", head),
+            Anchor::Cut(head) => ("cut", head),
+        };
+        sqlx::query(
+            "INSERT INTO cqs_audit_anchor (kind, id, hash) VALUES ($1, $2, $3)
+             ON CONFLICT (kind) DO UPDATE SET id = excluded.id, hash = excluded.hash",
+        )
+        .bind(kind)
+        .bind(head.id)
+        .bind(head.hash.to_hex())
+        .execute(&mut *self.conn)
+        .await?;
+        Ok(())
+    }
+
+    async fn audit_put(&mut self, rows: &[(AuditRow, ChainHash)]) -> Result<(), StoreError> {
         // One statement a row: a call has one, now and then two.
-        for row in rows {
+        for (row, hash) in rows {
             sqlx::query(
-                "INSERT INTO cqs_audit (tenant, at, service, operator_subject, action, tracking_id, reason, request_digest,
-                    outcome, error_code, detail)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+                "INSERT INTO cqs_audit (tenant, id, at, service, operator_subject, action, tracking_id, reason,
+                    request_digest, outcome, error_code, detail, hash)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
             )
             .bind(row.tenant.as_ref().map_or("", TenantId::as_str))
+            .bind(row.id)
             .bind(row.at.as_ms())
             .bind(row.service.as_str())
             .bind(&row.operator_subject)
@@ -33,21 +79,49 @@ impl Audit for PostgresUnit<'_> {
             .bind(row.outcome.as_str())
             .bind(&row.error_code)
             .bind(&row.detail)
+            .bind(hash.to_hex())
             .execute(&mut *self.conn)
             .await?;
         }
         Ok(())
     }
 
-    async fn audit_page(&mut self, filter: &AuditFilter) -> Result<Vec<AuditRow>, StoreError> {
+    async fn audit_walk(&mut self, after: i64, limit: usize) -> Result<Vec<SealedRow>, StoreError> {
+        let rows = sqlx::query(
+            "SELECT id, at, service, operator_subject, tenant, action, tracking_id, reason, request_digest, outcome,
+                error_code, detail, hash
+             FROM cqs_audit WHERE id > $1 ORDER BY id LIMIT $2",
+        )
+        .bind(after)
+        .bind(limit_int(limit))
+        .fetch_all(&mut *self.conn)
+        .await?;
+        rows.iter().map(read_audit).collect()
+    }
+
+    async fn audit_delete(&mut self, up_to: i64, limit: usize) -> Result<usize, StoreError> {
+        let deleted = sqlx::query(
+            "DELETE FROM cqs_audit WHERE id IN (SELECT id FROM cqs_audit WHERE id <= $1 ORDER BY id LIMIT $2)",
+        )
+        .bind(up_to)
+        .bind(limit_int(limit))
+        .execute(&mut *self.conn)
+        .await?;
+        Ok(usize::try_from(deleted.rows_affected()).unwrap_or(usize::MAX))
+    }
+
+    async fn audit_page(&mut self, filter: &AuditFilter) -> Result<Vec<SealedRow>, StoreError> {
         let tenants: Vec<&str> = filter.tenants.iter().map(TenantId::as_str).collect();
-        // Two statements, so that each finds its index.
-        let statement = if filter.tracking_id.is_some() { PAGE_OF_TRACKING_ID } else { PAGE };
-        let rows = sqlx::query(statement)
+        let rows = sqlx::query(PAGE)
             .bind(tenants)
             .bind(filter.before)
             .bind(limit_int(filter.limit))
-            .bind(filter.tracking_id.as_ref().map_or("", |id| id.as_str()))
+            .bind(filter.tracking_id.as_ref().map(|id| id.as_str()))
+            .bind(&filter.operator_subject)
+            .bind(&filter.action)
+            .bind(filter.outcome.map(AuditOutcome::as_str))
+            .bind(filter.since.map(Timestamp::as_ms))
+            .bind(filter.until.map(Timestamp::as_ms))
             .fetch_all(&mut *self.conn)
             .await?;
         rows.iter().map(read_audit).collect()
@@ -97,26 +171,19 @@ WHERE id > $1
 ORDER BY id LIMIT $2";
 
 const PAGE: &str = "
-SELECT id, at, service, operator_subject, tenant, action, tracking_id, reason, request_digest, outcome, error_code, detail
+SELECT id, at, service, operator_subject, tenant, action, tracking_id, reason, request_digest, outcome, error_code, detail,
+    hash
 FROM cqs_audit
-WHERE tenant = ANY($1) AND id < $2 AND $4 = ''
+WHERE tenant = ANY($1) AND id < $2 AND ($4::text IS NULL OR tracking_id = $4)
+    AND ($5::text IS NULL OR operator_subject = $5) AND ($6::text IS NULL OR action = $6)
+    AND ($7::text IS NULL OR outcome = $7) AND ($8::bigint IS NULL OR at >= $8) AND ($9::bigint IS NULL OR at < $9)
 ORDER BY id DESC LIMIT $3";
 
-const PAGE_OF_TRACKING_ID: &str = "
-SELECT id, at, service, operator_subject, tenant, action, tracking_id, reason, request_digest, outcome, error_code, detail
-FROM cqs_audit
-WHERE tenant = ANY($1) AND tracking_id = $4 AND id < $2
-ORDER BY id DESC LIMIT $3";
-
-fn read_audit(row: &PgRow) -> Result<AuditRow, StoreError> {
+fn read_audit(row: &PgRow) -> Result<SealedRow, StoreError> {
     let columns = Columns { table: "cqs_audit", row, key: "id" };
-    let outcome = match columns.get("outcome")? {
-        "accepted" => AuditOutcome::Accepted,
-        "replayed" => AuditOutcome::Replayed,
-        "refused" => AuditOutcome::Refused,
-        _ => return Err(columns.broken("outcome")),
-    };
-    Ok(AuditRow {
+    let outcome = columns.get::<&str>("outcome")?.parse().map_err(|()| columns.broken("outcome"))?;
+    let hash = columns.get("hash")?;
+    let row = AuditRow {
         id: columns.get("id")?,
         at: columns.time("at")?,
         service: columns.parse("service")?,
@@ -129,5 +196,6 @@ fn read_audit(row: &PgRow) -> Result<AuditRow, StoreError> {
         outcome,
         error_code: columns.get("error_code")?,
         detail: columns.get("detail")?,
-    })
+    };
+    Ok(SealedRow { row, hash })
 }

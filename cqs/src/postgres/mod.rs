@@ -193,6 +193,7 @@ impl PostgresCqsStore {
 
 crate::store::steps_of!(PostgresCqsStore);
 crate::failure_store::failure_steps_of!(PostgresCqsStore);
+crate::audit_store::audit_steps_of!(PostgresCqsStore);
 
 /// The lane that a live lease stands for; refuses with `STALE_LEASE` when it is over.
 pub async fn lease_check(

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::{Json, extract::State};
-use domain::{OperatorScope, TenantId, TrackingId};
+use domain::{OperatorScope, OperatorSubject, Refusal, TenantId, TrackingId};
 use proto::cqs::v1::{AuditEntry as WireEntry, AuditOutcome, ListAuditRequest};
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
@@ -27,6 +27,16 @@ pub(crate) struct AuditParams {
     tenant: Option<String>,
     /// Only this tracking id.
     tracking_id: Option<String>,
+    /// Only on behalf of exactly this operator.
+    operator: Option<String>,
+    /// Only this action, e.g. `SelfEnqueue`.
+    action: Option<String>,
+    /// Only with this outcome: `ACCEPTED`, `REPLAYED` or `REFUSED`.
+    outcome: Option<String>,
+    /// Only from then on, RFC 3339.
+    since: Option<String>,
+    /// Only before then, RFC 3339.
+    until: Option<String>,
 }
 
 /// One row of the audit log.
@@ -57,6 +67,8 @@ pub(crate) struct AuditEntry {
     error_code: String,
     /// One sentence more.
     detail: String,
+    /// Hash of the log's chain at this row, hex; empty for rows from before the chain.
+    hash: String,
 }
 
 /// A page of the audit log, newest first.
@@ -81,7 +93,16 @@ pub(crate) async fn list_audit(
     parameters: Parameters,
 ) -> Result<Json<AuditList>, Problem> {
     operator.require(OperatorScope::AuditRead)?;
-    let page = parameters.page(&["tenant", "tracking_id"])?;
+    let page = parameters.page(&["tenant", "tracking_id", "operator", "action", "outcome", "since", "until"])?;
+    let subject: Option<OperatorSubject> = parameters.optional("operator")?;
+    let action: Option<String> = parameters.optional("action")?;
+    let outcome = outcome(parameters.optional("outcome")?)?;
+    let time = |name: &str| -> Result<_, Problem> {
+        let text: Option<String> = parameters.optional(name)?;
+        let at = text.map(|text| wire::parse_time(name, &text)).transpose()?;
+        Ok(at.map(proto::timestamp_to_wire))
+    };
+    let (since, until) = (time("since")?, time("until")?);
     let tracking_id: Option<TrackingId> = parameters.optional("tracking_id")?;
     let tenant: Option<TenantId> = parameters.optional("tenant")?;
     if let Some(tenant) = &tenant
@@ -100,12 +121,28 @@ pub(crate) async fn list_audit(
     let request = ListAuditRequest {
         tenant_ids,
         tracking_id: tracking_id.map(|id| id.to_string()).unwrap_or_default(),
+        operator_subject: subject.map(|subject| subject.to_string()).unwrap_or_default(),
+        action: action.unwrap_or_default(),
+        outcome: outcome.into(),
+        since,
+        until,
         page_size: page.wire_size(),
         page_token: page.token,
     };
     let answer = call(Peer::Cqs, gateway.cqs().list_audit(request)).await?;
     let entries = answer.entries.into_iter().map(entry).collect();
     Ok(Json(AuditList { entries, next: answer.next_page_token.into() }))
+}
+
+/// The outcome to narrow to; unspecified: any.
+fn outcome(text: Option<String>) -> Result<AuditOutcome, Problem> {
+    match text.as_deref() {
+        None => Ok(AuditOutcome::Unspecified),
+        Some("ACCEPTED") => Ok(AuditOutcome::Accepted),
+        Some("REPLAYED") => Ok(AuditOutcome::Replayed),
+        Some("REFUSED") => Ok(AuditOutcome::Refused),
+        Some(_) => Err(Refusal::field("outcome", "must be ACCEPTED, REPLAYED or REFUSED").into()),
+    }
 }
 
 fn entry(wire: WireEntry) -> AuditEntry {
@@ -123,5 +160,6 @@ fn entry(wire: WireEntry) -> AuditEntry {
         request_digest: wire.request_digest,
         error_code: wire.error_code,
         detail: wire.detail,
+        hash: wire.hash,
     }
 }
