@@ -127,12 +127,6 @@ impl Audit for PostgresUnit<'_> {
         rows.iter().map(read_audit).collect()
     }
 
-    async fn audit_after(&mut self, after: i64, limit: usize) -> Result<Vec<AuditRow>, StoreError> {
-        let rows =
-            sqlx::query(AFTER).bind(after).bind(limit_int(limit)).bind(SETTLED_MS).fetch_all(&mut *self.conn).await?;
-        rows.iter().map(read_audit).collect()
-    }
-
     async fn audit_last(&mut self) -> Result<i64, StoreError> {
         let last: Option<i64> = sqlx::query_scalar("SELECT max(id) FROM cqs_audit").fetch_one(&mut *self.conn).await?;
         Ok(last.unwrap_or(0))
@@ -157,18 +151,6 @@ impl Audit for PostgresUnit<'_> {
         Ok(())
     }
 }
-
-/// Differs by necessity: units of work commit beside each other, so a row may appear after one with a larger id. A
-/// reader sees rows of this age and older, in milliseconds: a unit of work that writes one lasts milliseconds.
-const SETTLED_MS: i64 = 5_000;
-
-const AFTER: &str = "
-SELECT id, at, service, operator_subject, tenant, action, tracking_id, reason, request_digest, outcome, error_code, detail
-FROM cqs_audit
-WHERE id > $1
-  AND id < coalesce((SELECT min(id) FROM cqs_audit
-        WHERE id > $1 AND at > extract(epoch FROM clock_timestamp()) * 1000 - $3), 9223372036854775807)
-ORDER BY id LIMIT $2";
 
 const PAGE: &str = "
 SELECT id, at, service, operator_subject, tenant, action, tracking_id, reason, request_digest, outcome, error_code, detail,
