@@ -8,6 +8,7 @@ use anyhow::Context as _;
 use cqs::{CqsServer, CqsServerParts, CqsStore, Maintainer, Wakeups, model::Backlog, sqlite::SqliteCqsStore};
 use daemon::{
     identity::{RegistrySource, Verifier},
+    serve::Health,
     shutdown::Shutdown,
     tls::ServerTls,
 };
@@ -17,6 +18,9 @@ use dtoflow::{DtoFlowServer, DtoFlowServerParts, sqlite::SqliteDtoStore};
 use proto::Transport;
 use tokio::net::TcpListener;
 use tonic::service::Routes;
+
+/// Least room on the database's disk for the platform to call itself ready: the log of a busy minute.
+const SPACE_MIN_BYTES: u64 = 16 * 1024 * 1024;
 
 /// An open database.
 #[derive(Debug, Clone)]
@@ -41,6 +45,13 @@ impl Database {
     /// The engine itself, for what only a benchmark asks of it.
     pub(crate) fn sqlite(&self) -> &SqliteDb {
         &self.0
+    }
+
+    /// Looks whether the disk of the database has that much room: without it the next write may fail.
+    fn has_room(&self, bytes: u64) -> impl Fn() -> bool + Send + Sync + 'static {
+        let path = self.0.path().to_path_buf();
+        // A disk that cannot be looked at is not ready either.
+        move || fs4::available_space(&path).is_ok_and(|free| free >= bytes)
     }
 
     /// Finishes what is queued and gives the lock back.
@@ -89,7 +100,8 @@ impl Platform {
             CqsServerParts { clock: Arc::clone(&clock), ids: Arc::clone(&parts.ids), wakeups: wakeups.clone() };
         let dtoflow_parts = DtoFlowServerParts { clock: Arc::clone(&clock), wakeups: wakeups.clone() };
         let routes = Routes::new(CqsServer::new(Arc::clone(&cqs), cqs_parts).into_service())
-            .add_service(DtoFlowServer::new(dtoflow, dtoflow_parts).into_service());
+            .add_service(DtoFlowServer::new(dtoflow, dtoflow_parts).into_service())
+            .add_service(Health::new(database.has_room(SPACE_MIN_BYTES)));
         let verifier = Verifier::new(parts.registry, Arc::clone(&clock));
         Ok(Self { routes, verifier, cqs, wakeups, clock })
     }
@@ -141,5 +153,19 @@ impl Platform {
     /// How much is to be done in each queue.
     pub async fn backlogs(&self) -> anyhow::Result<Vec<Backlog>> {
         self.cqs.backlogs().await.context("looking at the queues")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_disk_without_room_is_not_ready() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = Database::open(&folder.path().join("reshelf.db")).await.unwrap();
+        assert!(database.has_room(1)());
+        assert!(!database.has_room(u64::MAX)());
+        database.close().await.unwrap();
     }
 }

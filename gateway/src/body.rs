@@ -24,6 +24,9 @@ pub(crate) const BODY_MAX_BYTES: usize = 64 * 1024;
 /// time needs 52 kbit/s.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Longest name of a field in a refusal, in characters: longer than any of ours.
+const FIELD_MAX_CHARS: usize = 64;
+
 /// Reads a body that says it is JSON.
 pub(crate) async fn read(request: Request) -> Result<Bytes, Problem> {
     let (parts, body) = request.into_parts();
@@ -92,10 +95,9 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
 
 /// serde says which field in its text or in the path, depending on the mistake; we always say it in `field`.
 fn refusal(error: &serde_path_to_error::Error<serde_json::Error>) -> Refusal {
-    let path = match error.path().to_string() {
-        root if root == "." => String::new(),
-        path => path,
-    };
+    // A name that somebody made up may be anything, a token too: it goes into answers, logs and the audit log.
+    let path: String = error.path().to_string().chars().filter(|c| !c.is_control()).take(FIELD_MAX_CHARS).collect();
+    let path = if path == "." { String::new() } else { path };
     let inner = error.inner();
     if !inner.is_data() {
         return Refusal::field("body", format!("is not JSON: {inner}"));
@@ -112,12 +114,15 @@ fn refusal(error: &serde_path_to_error::Error<serde_json::Error>) -> Refusal {
             return Refusal::field(below(&path, name), message);
         }
     }
-    Refusal::field(if path.is_empty() { "body" } else { &path }, text)
+    // serde quotes the value before it says what it expected; a value is nothing for a log.
+    let message =
+        text.rsplit_once(", expected ").map_or(text.to_owned(), |(_, expected)| format!("must be {expected}"));
+    Refusal::field(if path.is_empty() { "body" } else { &path }, message)
 }
 
 /// The path of `name` below `path`, which may already end in it.
 fn below(path: &str, name: &str) -> String {
-    let name: String = name.chars().take(64).filter(|c| !c.is_control()).collect();
+    let name: String = name.chars().take(FIELD_MAX_CHARS).filter(|c| !c.is_control()).collect();
     if path.is_empty() || path == name {
         name
     } else if path.ends_with(&format!(".{name}")) {

@@ -27,6 +27,10 @@ pub(crate) const CSP_DOCS: &str = "default-src 'none'; script-src 'self'; style-
     font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 /// For everything else: nothing may be loaded by an answer of the API.
 const CSP_API: &str = "default-src 'none'; frame-ancestors 'none'";
+/// Longest path segment in the log, in bytes: the longest id.
+const SEGMENT_LOGGED_MAX: usize = 128;
+/// Segments of a path in the log: the longest route has fewer.
+const SEGMENTS_LOGGED_MAX: usize = 16;
 /// Names one request in answers and logs; always ours, never the client's.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -34,7 +38,8 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 pub(crate) async fn frame(State(gateway): State<Arc<Gateway>>, request: Request, next: Next) -> Response {
     let request_id = gateway.ids.hex_id();
     let is_docs = request.uri().path().starts_with("/docs");
-    let span = tracing::info_span!("request", %request_id, method = %request.method(), path = request.uri().path());
+    let span =
+        tracing::info_span!("request", %request_id, method = %request.method(), path = loggable(request.uri().path()));
     let mut response = next.run(request).instrument(span).await;
     let headers = response.headers_mut();
     if let Ok(value) = HeaderValue::try_from(request_id) {
@@ -51,6 +56,12 @@ pub(crate) async fn frame(State(gateway): State<Arc<Gateway>>, request: Request,
         headers.insert(CACHE_CONTROL, HeaderValue::from_static(if kept { "private, no-cache" } else { "no-store" }));
     }
     response
+}
+
+/// A path for the log: a segment longer than any id is left out. It may be a token that somebody pasted in the wrong place.
+fn loggable(path: &str) -> String {
+    let shown = |segment: &str| if segment.len() > SEGMENT_LOGGED_MAX { "…".to_owned() } else { segment.to_owned() };
+    path.split('/').take(SEGMENTS_LOGGED_MAX).map(shown).collect::<Vec<_>>().join("/")
 }
 
 /// Counts, times and logs.

@@ -76,6 +76,7 @@ impl Default for OperatorPolicy {
 pub(crate) struct Gateway {
     cqs: CqsClient,
     dtoflow: DtoFlowClient,
+    platform: Transport,
     triggers: BTreeMap<ServiceName, Transport>,
     pub(crate) operators: OperatorVerifier,
     pub(crate) plans: PlanKey,
@@ -97,6 +98,7 @@ impl Gateway {
         let gateway = Self {
             cqs: proto::cqs_client(parts.platform.clone()),
             dtoflow: proto::dtoflow_client(parts.platform.clone()),
+            platform: parts.platform,
             triggers: parts.triggers,
             operators: parts.operators,
             docs_policy: parts
@@ -125,6 +127,11 @@ impl Gateway {
     /// A DTOflow client for one call.
     pub(crate) fn dtoflow(&self) -> DtoFlowClient {
         self.dtoflow.clone()
+    }
+
+    /// To CQS and DTOflow, for calls that are neither's.
+    pub(crate) fn platform(&self) -> Transport {
+        self.platform.clone()
     }
 
     /// A client of the ECC renderer's triggers; none when no address is configured.

@@ -80,12 +80,17 @@ where
     }
 }
 
-/// A request that could not be decoded: tonic calls that INTERNAL. Ours always name a code of ours, so an INTERNAL without
-/// one was given before any handler saw the request, and is the caller's mistake.
+/// How the codec begins its text about a message that it cannot read, as the wire carries it.
+const UNREADABLE: [&[u8]; 2] = [b"failed to decode Protobuf", b"failed%20to%20decode%20Protobuf"];
+
+/// A request that could not be decoded: tonic calls that INTERNAL. It is the caller's mistake, and no handler saw it. Any
+/// other INTERNAL stays what it is: its outcome is unknown.
 fn unread(answer: http::Response<Body>) -> http::Response<Body> {
     let headers = answer.headers();
     let internal = headers.get("grpc-status").is_some_and(|status| status.as_bytes() == b"13");
-    if !internal || headers.contains_key(ERROR_CODE_KEY) {
+    let message = headers.get("grpc-message").map(http::HeaderValue::as_bytes).unwrap_or_default();
+    let unreadable = UNREADABLE.iter().any(|start| message.starts_with(start));
+    if !internal || !unreadable || headers.contains_key(ERROR_CODE_KEY) {
         return answer;
     }
     tracing::warn!(message = ?headers.get("grpc-message"), "a request could not be decoded");

@@ -13,8 +13,10 @@ use crate::{
     tls::ServerTls,
 };
 
+mod health;
 mod incoming;
 
+pub use health::{HEALTH_CHECK, Health, HealthCheckRequest, HealthCheckResponse};
 pub use incoming::PeerInfo;
 
 /// Longest call: the longest long-poll (30 s) with room to answer.

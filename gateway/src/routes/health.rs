@@ -7,6 +7,7 @@ use axum::{
     extract::State,
     response::{IntoResponse as _, Response},
 };
+use daemon::serve::{HEALTH_CHECK, HealthCheckRequest, HealthCheckResponse};
 use domain::{AliasName, DtoType, ErrorCode};
 use futures::future::join_all;
 use http::{HeaderValue, StatusCode, header::CONTENT_TYPE, uri::PathAndQuery};
@@ -38,7 +39,7 @@ pub(crate) struct Health {
 pub(crate) struct Readiness {
     /// Whether everything needed answers.
     ready: bool,
-    /// The services that do not, and the identity providers whose keys cannot be had.
+    /// The services that do not, the platform's disk when it is full, identity providers whose keys cannot be had.
     down: Vec<String>,
 }
 
@@ -65,12 +66,17 @@ pub(crate) async fn get_readiness(State(gateway): State<Arc<Gateway>>) -> Respon
         async move { (peer, answers(call_within(peer, PROBE_TIMEOUT, listens(transport.clone())).await)) }
     });
     let keys = gateway.operators.issuers_without_keys();
-    let (cqs, dtoflow, triggers, keyless) = tokio::join!(cqs(&gateway), dtoflow(&gateway), join_all(triggers), keys);
+    // Reading works on a full disk, so the platform is also asked whether it can write.
+    let room = call_within(Peer::Cqs, PROBE_TIMEOUT, listens(gateway.platform()));
+    let (cqs, dtoflow, room, triggers, keyless) =
+        tokio::join!(cqs(&gateway), dtoflow(&gateway), room, join_all(triggers), keys);
+    let full = cqs && !answers(room);
     let down: Vec<String> = [(Peer::Cqs, cqs), (Peer::DtoFlow, dtoflow)]
         .into_iter()
         .chain(triggers)
         .filter(|(_, answers)| !answers)
         .map(|(peer, _)| peer.to_string())
+        .chain(full.then(|| "disk of the platform".to_owned()))
         .chain(keyless.into_iter().map(|issuer| format!("keys of {issuer}")))
         .collect();
     let status = if down.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
@@ -99,16 +105,22 @@ fn answers<T>(answer: Result<T, CallError>) -> bool {
     }
 }
 
-/// A dry run would leave an audit row for its refusal, so a trigger service is asked for its health. That it does not
-/// know the method says enough: it listens and accepted the gateway's identity.
+/// A dry run would leave an audit row for its refusal, so a service is asked for its health. That it does not know the
+/// method says enough: it listens and accepted the gateway's identity.
 async fn listens(transport: Transport) -> Result<tonic::Response<()>, Status> {
+    match health(transport).await {
+        Ok(answer) if answer.get_ref().is_serving() => Ok(tonic::Response::new(())),
+        Ok(_) => Err(Status::unavailable("says that it cannot do its work")),
+        Err(status) if status.code() == Code::Unimplemented => Ok(tonic::Response::new(())),
+        Err(status) => Err(status),
+    }
+}
+
+async fn health(transport: Transport) -> Result<tonic::Response<HealthCheckResponse>, Status> {
     let mut grpc = Grpc::new(transport);
     grpc.ready().await.map_err(|error| Status::unavailable(error.to_string()))?;
-    let path = PathAndQuery::from_static("/grpc.health.v1.Health/Check");
-    match grpc.unary(Request::new(()), path, ProstCodec::<(), ()>::default()).await {
-        Err(status) if status.code() == Code::Unimplemented => Ok(tonic::Response::new(())),
-        answer => answer,
-    }
+    let path = PathAndQuery::from_static(HEALTH_CHECK);
+    grpc.unary(Request::new(HealthCheckRequest::default()), path, ProstCodec::default()).await
 }
 
 /// Counts and latencies of requests, in Prometheus' text form.

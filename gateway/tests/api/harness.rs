@@ -45,6 +45,7 @@ pub(crate) struct Changes {
     pub(crate) platform: Option<Transport>,
     pub(crate) triggers: Option<Transport>,
     pub(crate) cors: Vec<&'static str>,
+    pub(crate) disk_is_full: bool,
     pub(crate) rules: Option<Rules>,
     pub(crate) login: Option<gateway::Login>,
     /// Issuers beside the local one.
@@ -97,7 +98,8 @@ impl World {
         let (cqs, dtoflow) = (FakeCqs::default(), FakeDtoFlow::default());
         let triggers = FakeTriggers::new(cqs.clone(), dtoflow.clone());
         let platform = Routes::new(ChangeQueueServiceServer::new(cqs.clone()))
-            .add_service(DtoFlowServiceServer::new(dtoflow.clone()));
+            .add_service(DtoFlowServiceServer::new(dtoflow.clone()))
+            .add_service(daemon::serve::Health::new(move || !changes.disk_is_full));
         let trigger_routes = Routes::new(EccImageRenderTriggersServer::new(triggers.clone()))
             .add_service(StudioRendererTriggersServer::new(triggers.clone()))
             .add_service(HardwareExporterTriggersServer::new(triggers.clone()));

@@ -210,3 +210,13 @@ async fn a_trigger_service_that_cannot_reach_the_platform_is_named() {
     assert_down(&answer, "ecc-image-render-service");
     assert!(!answer.text().contains("10.0.0.7"), "addresses are not for operators");
 }
+
+/// Reads work on a full disk; ready it is not.
+#[tokio::test]
+async fn a_full_disk_is_not_ready() {
+    let world = World::with(Changes { disk_is_full: true, ..Changes::default() });
+    let ready = world.get("", "/readyz").await;
+    assert_eq!(ready.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(ready.json()["down"], json!(["disk of the platform"]));
+    assert_eq!(world.get(&world.token(), "/v1/tenants").await.status, StatusCode::OK);
+}

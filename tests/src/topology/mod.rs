@@ -106,6 +106,11 @@ impl Topology {
             .collect()
     }
 
+    /// The logs of all processes as they stand.
+    pub fn raw_log(&self) -> String {
+        self.programs.iter().map(Program::log).collect()
+    }
+
     /// The child processes.
     pub fn programs(&mut self) -> &mut [Program] {
         &mut self.programs

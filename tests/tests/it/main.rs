@@ -30,6 +30,8 @@ mod model_refresh;
 mod plans;
 mod preview;
 mod rpc_policy;
+mod secrets;
+mod supply_chain;
 mod swagger;
 mod touch;
 mod trace;

@@ -1,6 +1,7 @@
 //! The real services over the platform's memory twins, in one process, with a clock that stands still.
 
 mod away;
+mod convergence;
 mod delivery;
 mod exporter;
 mod flow;

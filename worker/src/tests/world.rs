@@ -41,6 +41,8 @@ pub(super) struct World {
     pub(super) lease_ms: i32,
     /// How its renderers draw.
     pub(super) engine: RenderEngine,
+    /// How its exporter is set up, but for the folder.
+    pub(super) settings: ExporterSettings,
     /// How workers reach the platform.
     pub(super) worker_transport: Transport,
     queues: MemoryCqsStore,
@@ -92,6 +94,7 @@ impl World {
             credentials,
             lease_ms: LEASE_MS,
             engine: RenderEngine::default(),
+            settings: ExporterSettings::default(),
             worker_transport,
             queues,
             platform,
@@ -100,7 +103,7 @@ impl World {
     }
 
     pub(super) fn exporter(&self) -> ExporterSettings {
-        ExporterSettings { folder: self.dir.path().to_owned(), ..ExporterSettings::default() }
+        ExporterSettings { folder: self.dir.path().to_owned(), ..self.settings.clone() }
     }
 
     fn parts(&self) -> WorkerParts {
@@ -175,13 +178,18 @@ impl World {
     }
 
     pub(super) async fn put(&self, dto_type: DtoType, urn: &str, record: impl Message) {
-        let item = PutItem {
+        self.put_many(vec![(dto_type, urn.to_owned(), record.encode_to_vec())]).await;
+    }
+
+    /// Writes records, each given by its type, name and bytes, in one call.
+    pub(super) async fn put_many(&self, records: Vec<(DtoType, String, Vec<u8>)>) {
+        let item = |(dto_type, dto_id, payload): (DtoType, String, Vec<u8>)| PutItem {
             dto_type: dto_type.to_string(),
-            dto_id: urn.into(),
-            payload: record.encode_to_vec().into(),
+            dto_id,
+            payload: payload.into(),
             ..PutItem::default()
         };
-        let request = PutManyRequest { items: vec![item], lease: None };
+        let request = PutManyRequest { items: records.into_iter().map(item).collect(), lease: None };
         self.dtoflow(ServiceName::RecordImport).put_many(request).await.unwrap();
     }
 
@@ -330,6 +338,11 @@ impl World {
         })
         .await;
         self.operation(tracking_id).await.unwrap()
+    }
+
+    /// Whether anything is in hand in any queue.
+    pub(super) async fn in_hand(&self) -> bool {
+        self.queues.backlogs().await.unwrap().iter().any(|queue| queue.leased > 0)
     }
 
     /// Whether a service's queue has something that waits and nothing in hand.

@@ -1,4 +1,4 @@
-//! When a label is looked after again. Pure.
+//! When a label is looked after, or sent to, again. Pure.
 
 use std::time::Duration;
 
@@ -27,6 +27,25 @@ pub(super) fn after_losses(losses: u32, now: Timestamp) -> Option<Timestamp> {
     const LONGEST_MS: i64 = 60 * 60 * 1_000;
     let doublings = losses.checked_sub(2)?;
     Some(now.plus_ms(FIRST_MS.saturating_mul(1 << doublings.min(16)).min(LONGEST_MS)))
+}
+
+/// When a picture is sent again that its access point did not take `attempts` times; none when it is given up.
+///
+/// CQS's own retries end within minutes, which suits services. Hardware takes longer: an access point that lost its list of
+/// labels knows each again when that checks in, which may take an hour.
+pub(super) fn next_attempt(attempts: u32, now: Timestamp, salt: u64) -> Option<Timestamp> {
+    /// Attempts before the label fails: some two hours.
+    const ATTEMPTS_MAX: u32 = 20;
+    /// Bound of the wait after the first attempt, in milliseconds.
+    const FIRST_MS: i64 = 1_000;
+    /// Bound of every wait, in milliseconds.
+    const LONGEST_MS: i64 = 10 * 60 * 1_000;
+    if attempts >= ATTEMPTS_MAX {
+        return None;
+    }
+    let bound = FIRST_MS.saturating_mul(1 << attempts.saturating_sub(1).min(16)).min(LONGEST_MS);
+    let spread = i64::try_from(salt.rotate_left(attempts) % 1_000).unwrap_or(0);
+    Some(now.plus_ms(bound / 2 + bound / 2 * spread / 1_000 + 1))
 }
 
 fn ms(duration: Duration) -> i64 {
@@ -61,6 +80,19 @@ mod tests {
             .map(|label| next_look(LOOKS, sent.plus_ms(label * 17), sent.plus_ms(label * 29), 77).as_ms())
             .collect();
         assert_eq!(moments.len(), 1, "{moments:?}");
+    }
+
+    #[test]
+    fn attempts_come_at_growing_intervals_and_end() {
+        let mut now = Timestamp::from_ms(0);
+        let mut attempts = 1;
+        while let Some(next) = next_attempt(attempts, now, 0x5bd1_e995_0000_ffff) {
+            assert!(next > now && next.ms_since(now) <= 600_001, "{attempts}");
+            (now, attempts) = (next, attempts + 1);
+        }
+        assert_eq!(attempts, 20);
+        let minutes = now.as_ms() / 60_000;
+        assert!((50..=150).contains(&minutes), "{minutes}");
     }
 
     #[test]

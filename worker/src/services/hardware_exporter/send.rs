@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use domain::{DtoType, Outcome};
+use domain::{DtoType, Outcome, Timestamp};
 use futures::{StreamExt as _, stream};
 use picture::{Digest, Picture};
 use proto::{
@@ -14,8 +14,8 @@ use tokio::time::Instant;
 use super::{
     breaker::Gate,
     carry::not_carried,
-    drivers::{Delivered, Delivery, Fence, Shipment},
-    lanes::{CallTimes, Called, Sending},
+    drivers::{Delivered, Delivery, Driver, Fence, Probe, Shipment},
+    lanes::{CallTimes, Called, Lane, Sending},
     say,
     status::{self, Step},
     visit::{Errand, RUNNING_DEFER_MS, Verdicts, Visit},
@@ -228,10 +228,10 @@ impl Visit<'_> {
             at: status::sent_at(sent).unwrap_or_default(),
         };
         let about = kept.iter().map(sending).collect();
-        let driver = Arc::clone(&self.driver);
+        let (driver, lane) = (Arc::clone(&self.driver), Arc::clone(&self.lane));
         let (place, generation) = (self.place.clone(), self.context.lease.generation);
         let shipment = Shipment { place, generation, deliveries };
-        match self.lane.call(about, times, async move { driver.send(shipment).await }).await {
+        match self.lane.call(about, times, hand_over(driver, lane, shipment, self.now())).await {
             Called::Answered(answers) => {
                 let answered = kept.into_iter().zip(answers);
                 answered.filter_map(|((errand, sent, _), answer)| self.settled(errand, sent, answer)).collect()
@@ -271,7 +271,7 @@ impl Visit<'_> {
 }
 
 /// The status once the call that carried another picture is over with this answer.
-fn over(sent: StoreEslStatus, answer: Delivered, now: domain::Timestamp) -> StoreEslStatus {
+fn over(sent: StoreEslStatus, answer: Delivered, now: Timestamp) -> StoreEslStatus {
     match answer {
         Delivered::Confirmed { evidence, proof } => status::confirmed(sent, evidence, &proof, now),
         Delivered::Underway { state, receipt, proof } => status::underway(sent, &receipt, Step::of(state, now, &proof)),
@@ -281,6 +281,23 @@ fn over(sent: StoreEslStatus, answer: Delivered, now: domain::Timestamp) -> Stor
         | Delivered::Lost { cause }
         | Delivered::Superseded { cause } => status::retried(sent, &cause, now),
     }
+}
+
+/// Sends; where something was not taken, asks the access point whether it takes anything at all. One that has just
+/// booted refuses every picture, and that is no fault of the labels.
+async fn hand_over(driver: Arc<dyn Driver>, lane: Arc<Lane>, shipment: Shipment, now: Timestamp) -> Vec<Delivered> {
+    let place = shipment.place.clone();
+    let mut answers = driver.send(shipment).await;
+    if answers.iter().any(|answer| matches!(answer, Delivered::Retryable { .. })) {
+        let probe = driver.probe(&place).await;
+        lane.probed(&probe, now);
+        if let Probe::Away { cause } = probe {
+            for answer in answers.iter_mut().filter(|answer| matches!(answer, Delivered::Retryable { .. })) {
+                *answer = Delivered::Unreachable { cause: cause.clone() };
+            }
+        }
+    }
+    answers
 }
 
 fn unpack(source: &SourceEslImage) -> Result<(Picture, Digest), String> {

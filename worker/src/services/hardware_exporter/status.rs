@@ -69,7 +69,9 @@ pub(super) fn announced(
     until: Option<Timestamp>,
 ) -> StoreEslStatus {
     let again = before.sent_digest == outgoing.digest;
-    let attempts = if again { before.attempts.saturating_add(1) } else { 1 };
+    // What was given up starts anew.
+    let goes_on = again && before.state() != DeliveryState::Failed;
+    let attempts = if goes_on { before.attempts.saturating_add(1) } else { 1 };
     let before = superseded(before.clone(), again, now);
     let status = StoreEslStatus {
         sent_digest: outgoing.digest.clone().into(),

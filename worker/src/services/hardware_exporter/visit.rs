@@ -2,7 +2,10 @@
 //!
 //! Reading order: [`Visit::run`], [`Visit::look`], then `send`; [`Visit::settled`] turns every answer into a verdict.
 
-use std::sync::Arc;
+use std::{
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    sync::Arc,
+};
 
 use domain::{DtoType, Outcome, Timestamp};
 use proto::records::v1::{DeliveryState, StoreEslStatus};
@@ -12,7 +15,7 @@ use super::{
     breaker::{Gate, Shut},
     drivers::{Delivered, Driver, Manner, Pending, Place, Probe, Survey},
     lanes::{CallTimes, Called, Lane},
-    next_look::{after_losses, next_look},
+    next_look::{after_losses, next_attempt, next_look},
     patience::Patience,
     plan::Carry,
     say,
@@ -167,7 +170,14 @@ impl Visit<'_> {
         let (status, outcome) = match answer {
             Delivered::Confirmed { evidence, proof } => (status::confirmed(sent, evidence, &proof, now), Outcome::Done),
             Delivered::Underway { state, receipt, proof } => self.underway(sent, (state, &receipt, &proof), now),
-            Delivered::Retryable { cause } => (status::retried(sent, &cause, now), Outcome::Retry { cause }),
+            Delivered::Retryable { cause } => {
+                if let Some(until) = next_attempt(sent.attempts, now, self.salt_of(label)) {
+                    (status::retried(sent, &cause, now), Outcome::Defer { until, cause })
+                } else {
+                    let cause = format!("given up after {} attempts: {cause}", sent.attempts);
+                    (status::failed(sent, &cause, now), Outcome::Failed { cause })
+                }
+            }
             Delivered::Permanent { cause } => (status::failed(sent, &cause, now), Outcome::Failed { cause }),
             Delivered::Unreachable { cause } => {
                 let Shut { until, cause } = self.lane.failed(now, &cause);
@@ -190,6 +200,13 @@ impl Visit<'_> {
             }
         };
         Some((errand.index, say(label, &status, errand.carry.inputs, outcome)))
+    }
+
+    /// A number that differs between labels, so that they do not come back in step.
+    fn salt_of(&self, label: &Label) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        label.name.hash(&mut hasher);
+        hasher.finish() ^ self.lane.salt()
     }
 
     fn underway(
