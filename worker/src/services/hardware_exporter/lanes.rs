@@ -289,3 +289,105 @@ fn fitting(answers: Vec<Delivered>, count: usize) -> Vec<Delivered> {
         count
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::services::hardware_exporter::{
+        drivers::{Fence, Looks},
+        patience::Patience,
+    };
+
+    /// What an upload takes.
+    const UPLOAD: Duration = Duration::from_millis(20);
+    /// What reading, announcing and reporting takes between two batches.
+    const BETWEEN: Duration = Duration::from_millis(50);
+
+    fn manner() -> Manner {
+        Manner {
+            per_call: 1,
+            at_once: 1,
+            pause: Duration::ZERO,
+            call_limit: Duration::from_secs(30),
+            looks: Some(Looks { first: Duration::from_secs(45), longest: Duration::from_mins(10) }),
+            fence: Fence::Exporter,
+        }
+    }
+
+    /// Sends `waiting` pictures through a lane until there are none or the batch is over; how many went out.
+    async fn batch(lane: &Arc<Lane>, waiting: usize, patience: &Patience, at_work: &Arc<AtomicUsize>) -> usize {
+        let mut sent = 0;
+        while sent < waiting {
+            let end = patience.end();
+            let deadline = end + manner().call_limit;
+            let times = CallTimes { begin_by: end, wait_until: end, deadline, pause: Duration::ZERO };
+            let counted = Arc::clone(at_work);
+            let upload = async move {
+                assert_eq!(counted.fetch_add(1, Ordering::SeqCst), 0, "two uploads at once");
+                tokio::time::sleep(UPLOAD).await;
+                counted.fetch_sub(1, Ordering::SeqCst);
+                Vec::new()
+            };
+            if Instant::now() >= end {
+                break;
+            }
+            match lane.call(Vec::new(), times, upload).await {
+                Called::Answered(_) | Called::GoesOn => sent += 1,
+                Called::NotBegun => break,
+            }
+        }
+        patience.one_is_done();
+        sent
+    }
+
+    /// In virtual time: four access points that take 20 ms a picture, unevenly many labels a batch.
+    #[tokio::test(start_paused = true)]
+    async fn four_access_points_are_kept_busy_and_no_two_calls_overlap_on_one() {
+        let lanes = Lanes::default();
+        let names: Vec<Urn> = (0..4).map(|id| format!("t/T/s/S/accesspoints/A{id}").parse().unwrap()).collect();
+        let of_lane: Vec<(Arc<Lane>, Arc<AtomicUsize>)> =
+            names.iter().map(|name| (lanes.of(name, &manner()), Arc::default())).collect();
+        let begun = Instant::now();
+        let mut sent = 0;
+        for round in 0..20_usize {
+            let patience = Patience::begin();
+            // 384 labels by chance: a quarter each, give or take nine.
+            let visits = of_lane.iter().enumerate().map(|(index, (lane, at_work))| {
+                let waiting = 96 + (round * 7 + index * 5) % 19 - 9;
+                batch(lane, waiting, &patience, at_work)
+            });
+            sent += futures::future::join_all(visits).await.into_iter().sum::<usize>();
+            tokio::time::sleep(BETWEEN).await;
+        }
+        let busy = UPLOAD * u32::try_from(sent).unwrap();
+        let possible = begun.elapsed() * 4;
+        assert!(busy * 10 >= possible * 9, "{busy:?} of {possible:?}");
+    }
+
+    /// In virtual time: a call that hangs is waited for no longer than the batch, holds its own lane until its deadline,
+    /// and its late answer is kept.
+    #[tokio::test(start_paused = true)]
+    async fn a_hanging_call_holds_its_own_lane_only_and_is_dropped_at_its_deadline() {
+        let lanes = Lanes::default();
+        let lane = lanes.of(&"t/T/s/S/accesspoints/A".parse().unwrap(), &manner());
+        let label = LabelRef::of(&"t/T/s/S/esls/E".parse().unwrap()).unwrap();
+        let sending = Sending { label, digest: vec![1; 32], at: Timestamp::from_ms(7) };
+        let now = Instant::now();
+        let times = CallTimes {
+            begin_by: now + Duration::from_secs(3),
+            wait_until: now + Duration::from_secs(3),
+            deadline: now + Duration::from_secs(30),
+            pause: Duration::ZERO,
+        };
+        let called = lane.call(vec![sending.clone()], times, std::future::pending()).await;
+        assert_eq!((called, now.elapsed()), (Called::GoesOn, Duration::from_secs(3)));
+        assert!(lane.is_occupied() && lane.take_late(&sending).is_none());
+        tokio::time::sleep(Duration::from_secs(28)).await;
+        assert!(!lane.is_occupied());
+        let other = Sending { at: Timestamp::from_ms(8), ..sending.clone() };
+        assert!(matches!(lane.take_late(&sending), Some(Delivered::Unreachable { .. })));
+        assert_eq!(lane.take_late(&other), None);
+    }
+}
