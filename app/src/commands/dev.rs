@@ -9,7 +9,7 @@ use super::require_allowed;
 use crate::{
     data_dir::DataDir,
     demo,
-    dev::{self, DemoState, Dev, DevOptions, Progress},
+    dev::{self, DemoState, Dev, DevOptions, Hardware, Progress},
 };
 
 /// What is logged unless `RESHELF_LOG` says otherwise.
@@ -27,6 +27,9 @@ pub(super) struct Args {
     /// Listen beyond loopback although there is no TLS: tokens then cross the network in the clear
     #[arg(long)]
     insecure: bool,
+    /// What the demo's labels hang on
+    #[arg(long, value_enum, default_value_t)]
+    hardware: Hardware,
     /// Leave the demo tenant out
     #[arg(long)]
     no_demo: bool,
@@ -39,6 +42,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
     let options = DevOptions {
         data_dir: args.data_dir,
         listen: args.listen,
+        hardware: args.hardware,
         clock: Arc::new(SystemClock),
         ids: Arc::new(SystemIds),
     };

@@ -6,17 +6,18 @@
 mod catalogue;
 mod designs;
 mod gtin;
+pub(crate) mod hardware;
 mod items;
 mod models;
 mod panels;
-mod shops;
+pub(crate) mod shops;
 
 use std::collections::BTreeMap;
 
 use designs::Beside;
 use domain::{DtoType, IdError, TenantId, Urn, UrnError};
 use prost::Message;
-use proto::records::v1::{AccessPoint, Design, EccLink, EccModel, EslType, StoreEsl, StoreItemValues, StudioLink};
+use proto::records::v1::{AccessPoint, Design, EccLink, EccModel, EslType, StoreItemValues, StudioLink};
 
 use crate::records::Record;
 
@@ -128,15 +129,9 @@ fn store_records(shop: &'static shops::Shop, records: &mut Vec<Record>) -> Resul
         let values = StoreItemValues { values: item.values };
         records.push(record(DtoType::StoreItemValues, &format!("{store}/items/{}", item.id), &values)?);
     }
-    let labels = || (0..LABELS_PER_STORE).filter_map(|index| panels::panel_of(index).map(|panel| (index, panel)));
-    for (index, panel) in labels() {
-        let label = StoreEsl {
-            esltype_id: panel.id.to_owned(),
-            accesspoint_id: ACCESS_POINT.to_owned(),
-            // Locally administered addresses (second hex digit 2): those of no real hardware.
-            hardware_address: format!("02:DE:30:{:02X}:{:02X}:{:02X}", shop.digit, index / 256, index % 256),
-        };
-        records.push(record(DtoType::StoreEsl, &format!("{store}/esls/{}", label_id(index)), &label)?);
+    let labels = hardware::labels;
+    for label in labels() {
+        records.push(hardware::esl(shop, label, ACCESS_POINT)?);
     }
     let item_models = models_of_items(shop);
     let studio = designs::links(&item_models);

@@ -4,9 +4,9 @@ use super::catalogue::Language;
 
 /// A shop.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Shop {
+pub(crate) struct Shop {
     /// Id of the store.
-    pub(super) id: &'static str,
+    pub(crate) id: &'static str,
     /// Digit that keeps article numbers of the shops apart.
     pub(super) digit: u32,
     /// Language of most products.
@@ -30,7 +30,7 @@ pub(super) struct Shop {
 }
 
 /// The shops, in the order they are written.
-pub(super) const SHOPS: &[Shop] = &[
+pub(crate) const SHOPS: &[Shop] = &[
     Shop {
         id: "berlin",
         digit: 0,

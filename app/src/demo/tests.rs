@@ -1,5 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
+use proto::records::v1::StoreEsl;
+
 use super::*;
 
 fn by_type(records: &[Record]) -> BTreeMap<DtoType, Vec<&Record>> {

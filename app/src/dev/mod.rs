@@ -7,8 +7,11 @@
 //! Deliberately not here: what is printed (`commands`), the demo's records (`demo`).
 
 mod prepare;
+mod simulated;
 
 pub use prepare::{DemoState, Progress};
+
+use simulated::Simulated;
 
 use std::{
     collections::BTreeMap,
@@ -21,6 +24,7 @@ use std::{
 use anyhow::Context as _;
 use daemon::{
     identity::{KeyError, ServiceCredentials},
+    outbound::AllowList,
     shutdown::Shutdown,
 };
 use domain::{Clock, IdSource, OperatorScope, ServiceName};
@@ -48,12 +52,27 @@ const WORKER_SERVICES: &[ServiceName] = &[
 const TRIGGER_SERVICES: [ServiceName; 3] =
     [ServiceName::EccImageRender, ServiceName::StudioRenderer, ServiceName::HardwareExporter];
 
+/// What the demo's labels hang on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Hardware {
+    /// A folder: each picture becomes a file, and is confirmed at once.
+    #[default]
+    Folder,
+    /// Simulated access points with tags that check in, lose pictures and go away.
+    Sim,
+}
+
+/// Rest between two uploads to a simulated access point, in milliseconds: real ones want a second.
+const SIMULATED_PAUSE_MS: u32 = 20;
+
 /// What `dev` is started with.
 pub struct DevOptions {
     /// Data directory; made when absent.
     pub data_dir: PathBuf,
     /// Where the REST API listens.
     pub listen: SocketAddr,
+    /// What the demo's labels hang on.
+    pub hardware: Hardware,
     /// Now.
     pub clock: Arc<dyn Clock>,
     /// Randomness.
@@ -80,6 +99,7 @@ pub struct Dev {
     database: Database,
     credentials: BTreeMap<ServiceName, ServiceCredentials>,
     worker: WorkerHandle,
+    simulated: Option<Arc<Simulated>>,
     shutdown: Shutdown,
     ended: Ended,
 }
@@ -89,7 +109,7 @@ type Ended = Arc<OnceLock<String>>;
 
 /// Starts everything. What can be refused (a lock, a port) is refused before anything is written.
 pub async fn start(options: DevOptions) -> anyhow::Result<Dev> {
-    let DevOptions { data_dir, listen, clock, ids } = options;
+    let DevOptions { data_dir, listen, hardware, clock, ids } = options;
     let dir = DataDir::create(&data_dir)?;
     let database = Database::open(&dir.database()).await?;
     let rest_listener = bind(listen).await?;
@@ -109,11 +129,23 @@ pub async fn start(options: DevOptions) -> anyhow::Result<Dev> {
         })
         .collect::<Result<BTreeMap<_, _>, KeyError>>()?;
 
+    let mut exporter = ExporterSettings { folder: dir.labels(), ..ExporterSettings::default() };
+    let simulated = match hardware {
+        Hardware::Folder => None,
+        Hardware::Sim => {
+            exporter.reach = AllowList::loopback();
+            exporter.access_point_pause_ms = Some(SIMULATED_PAUSE_MS);
+            exporter.announce_after_reset = true;
+            let simulated = Arc::new(Simulated::start(&clock).await?);
+            simulated.let_things_go_wrong(&shutdown, Arc::clone(&ids));
+            Some(simulated)
+        }
+    };
     let worker_parts = WorkerParts {
         services: WORKER_SERVICES.to_vec(),
         platform: platform.transport(),
         credentials: credentials.clone(),
-        exporter: ExporterSettings { folder: dir.labels(), ..ExporterSettings::default() },
+        exporter,
         engine: RenderEngine::default(),
         pipelines: PipelineSettings::default(),
         clock: Arc::clone(&clock),
@@ -156,7 +188,7 @@ pub async fn start(options: DevOptions) -> anyhow::Result<Dev> {
     write_private(&dir.operator_token(), &gateway::token::mint(&issuer, &claims)?)?;
     write_private(&dir.platform_address(), &format!("http://{grpc}\n"))?;
     write_private(&dir.gateway_address(), &format!("http://{rest}\n"))?;
-    Ok(Dev { dir, rest, grpc, platform, triggers, database, credentials, worker, shutdown, ended })
+    Ok(Dev { dir, rest, grpc, platform, triggers, database, credentials, worker, simulated, shutdown, ended })
 }
 
 async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::Dev;
 use crate::{
     data_dir::MIB,
-    demo,
+    demo::{self, hardware, shops},
     records::{Record, RecordWriter},
 };
 
@@ -25,6 +25,9 @@ use crate::{
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// How long nothing may change before what is missing counts as failed.
 const STANDSTILL_MAX: Duration = Duration::from_mins(1);
+
+/// The same with simulated hardware, which confirms what it shows some time later.
+const SIMULATED_STANDSTILL_MAX: Duration = Duration::from_mins(4);
 
 /// Room the demo tenant needs on the disk: database, its log and the pictures take some 40 MiB.
 const SPACE_MIN_BYTES: u64 = 64 * MIB;
@@ -57,10 +60,12 @@ impl Dev {
         let model = demo::model_version_2()?;
         // Only the demo's own second write gives the model a second version, so its version says how far it came.
         if self.version(&model.urn).await? >= 2 {
+            self.hang_labels().await?;
             return Ok(DemoState::Kept);
         }
         self.dir().require_space(SPACE_MIN_BYTES)?;
         self.write(demo::records()?).await?;
+        self.hang_labels().await?;
         let progress = self.wait_until_exported(seen).await?;
         if self.shutdown().soft.is_cancelled() {
             return Ok(DemoState::CutShort(progress));
@@ -70,13 +75,35 @@ impl Dev {
         Ok(DemoState::Prepared(progress))
     }
 
+    /// Hangs the labels on the hardware of this start. Simulated access points listen elsewhere at every start.
+    async fn hang_labels(&self) -> anyhow::Result<()> {
+        if let Some(simulated) = &self.simulated {
+            for (shop, address) in simulated.addresses() {
+                self.write(hardware::hung(shop, address)?).await?;
+            }
+            return Ok(());
+        }
+        for shop in shops::SHOPS {
+            let urn = Urn::record(DtoType::AccessPoint, &hardware::access_point_urn(shop.id))?;
+            if self.version_of(DtoType::AccessPoint, &urn).await? > 0 {
+                self.write(hardware::taken_down(shop)?).await?;
+            }
+        }
+        Ok(())
+    }
+
     fn dtoflow_as(&self, service: ServiceName) -> anyhow::Result<DtoFlowClient> {
         Ok(dtoflow_client(self.transport_as(service).with_context(|| format!("{service} has no key"))?))
     }
 
     /// Version of a model; 0 when absent.
     async fn version(&self, urn: &Urn) -> anyhow::Result<i64> {
-        let key = GetKey { dto_type: DtoType::EccModel.to_string(), dto_id: urn.to_string(), known_version: 0 };
+        self.version_of(DtoType::EccModel, urn).await
+    }
+
+    /// Version of a record; 0 when absent.
+    async fn version_of(&self, dto_type: DtoType, urn: &Urn) -> anyhow::Result<i64> {
+        let key = GetKey { dto_type: dto_type.to_string(), dto_id: urn.to_string(), known_version: 0 };
         let answer = self.dtoflow_as(ServiceName::RecordImport)?.get_many(GetManyRequest { keys: vec![key] }).await?;
         Ok(answer.into_inner().dtos.first().map_or(0, |dto| dto.version))
     }
@@ -102,7 +129,8 @@ impl Dev {
             }
             let idle = progress.backlog == 0;
             // Nothing waits any more: what is not shown by now has failed, and the log says why.
-            if idle || changed.elapsed() > STANDSTILL_MAX || self.shutdown().soft.is_cancelled() {
+            let standstill_max = if self.simulated.is_some() { SIMULATED_STANDSTILL_MAX } else { STANDSTILL_MAX };
+            if idle || changed.elapsed() > standstill_max || self.shutdown().soft.is_cancelled() {
                 return Ok(progress);
             }
             tokio::time::sleep(LOOK_EVERY).await;

@@ -27,6 +27,7 @@ impl Topology {
         let options = DevOptions {
             data_dir: folder.path().join("data"),
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            hardware: app::dev::Hardware::Folder,
             clock: Arc::new(SystemClock),
             ids: Arc::new(SystemIds),
         };
