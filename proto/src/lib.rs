@@ -57,10 +57,13 @@ generated!(
     /// The records themselves.
     records, "records.v1", missing_docs
 );
-generated!(
-    /// What trigger services say alike.
-    triggers, "triggers.v1"
-);
+/// What trigger services say alike.
+pub mod triggers {
+    /// Version 1. Too small for the generated code to need exceptions.
+    pub mod v1 {
+        tonic::include_proto!("triggers.v1");
+    }
+}
 generated!(
     /// Triggers of the ECC renderer.
     ecc_image_render, "ecc_image_render.v1", missing_docs, clippy::allow_attributes, clippy::allow_attributes_without_reason
