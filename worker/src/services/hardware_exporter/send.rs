@@ -6,7 +6,7 @@ use domain::{DtoType, Outcome, Timestamp};
 use futures::{StreamExt as _, stream};
 use picture::{Digest, Picture};
 use proto::{
-    records::v1::{SourceEslImage, StoreEslStatus},
+    records::v1::{DeliveryState, SourceEslImage, StoreEslStatus},
     timestamp_to_wire,
 };
 use tokio::time::Instant;
@@ -258,7 +258,8 @@ impl Visit<'_> {
         let ahead = self.lane.mean(&self.manner).as_millis().saturating_mul(position as u128);
         let until = self.now().plus_ms(i64::try_from(ahead).unwrap_or(i64::MAX));
         let outcome = Outcome::Defer { until, cause: "its access point is busy with the labels before it".to_owned() };
-        if !announced {
+        // A label without a status so far keeps its announcement: there is nothing to go back to, and its time runs out.
+        if !announced || errand.carry.before.state() == DeliveryState::Unspecified {
             return Some((errand.index, Verdict::Settled(outcome)));
         }
         Some((errand.index, say(label, &errand.carry.before, errand.carry.inputs, outcome)))
