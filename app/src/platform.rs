@@ -2,19 +2,28 @@
 //!
 //! The same routes answer over the network ([`Platform::serve`]) and within the process ([`Platform::transport`]).
 
-use std::{fmt, path::Path, sync::Arc};
+use std::{fmt, path::Path, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
-use cqs::{CqsServer, CqsServerParts, CqsStore, Maintainer, Wakeups, model::Backlog, sqlite::SqliteCqsStore};
+use cqs::{
+    CqsServer, CqsServerParts, CqsStore, Maintainer, Wakeups,
+    model::Backlog,
+    postgres::{PostgresCqsStore, Queues},
+    sqlite::SqliteCqsStore,
+};
 use daemon::{
     identity::{RegistrySource, Verifier},
     serve::Health,
     shutdown::Shutdown,
     tls::ServerTls,
 };
-use db::sqlite::{OpenError, OpenOptions, SchemaChange, SqliteDb};
-use domain::{Clock, IdSource};
-use dtoflow::{DtoFlowServer, DtoFlowServerParts, sqlite::SqliteDtoStore};
+use db::{
+    DatabaseUrl,
+    postgres::{self, Bell, PostgresDb},
+    sqlite::{OpenError, OpenOptions, SchemaChange, SqliteDb},
+};
+use domain::{Clock, IdSource, QueueName, Timestamp};
+use dtoflow::{DtoFlowServer, DtoFlowServerParts, DtoStore, postgres::PostgresDtoStore, sqlite::SqliteDtoStore};
 use proto::Transport;
 use tokio::net::TcpListener;
 use tonic::service::Routes;
@@ -24,7 +33,13 @@ const SPACE_MIN_BYTES: u64 = 16 * 1024 * 1024;
 
 /// An open database.
 #[derive(Debug, Clone)]
-pub struct Database(SqliteDb);
+pub struct Database(Engine);
+
+#[derive(Debug, Clone)]
+enum Engine {
+    Sqlite(SqliteDb),
+    Postgres(PostgresDb),
+}
 
 impl Database {
     /// Opens the SQLite file at `path`, making it when absent. An older schema is not changed: `reshelf migrate` does that.
@@ -33,31 +48,97 @@ impl Database {
         match SqliteDb::open(refuse).await {
             // Nothing in it yet: a new file, or one whose first start was cut short.
             Err(OpenError::OlderSchema { found: 0, .. }) => Self::migrate(path).await,
-            opened => opened.map(Self),
+            opened => opened.map(|db| Self(Engine::Sqlite(db))),
         }
     }
 
     /// Opens the SQLite file at `path` and brings its schema up to date.
     pub async fn migrate(path: &Path) -> Result<Self, OpenError> {
-        SqliteDb::open(OpenOptions::new(path)).await.map(Self)
+        SqliteDb::open(OpenOptions::new(path)).await.map(|db| Self(Engine::Sqlite(db)))
     }
 
-    /// The engine itself, for what only a benchmark asks of it.
-    pub(crate) fn sqlite(&self) -> &SqliteDb {
-        &self.0
+    /// As [`Self::open`], whichever engine; a path is relative to `folder`.
+    pub async fn open_url(url: &DatabaseUrl, folder: &Path) -> anyhow::Result<Self> {
+        let url = match url {
+            DatabaseUrl::Sqlite(path) => return Ok(Self::open(&folder.join(path)).await?),
+            DatabaseUrl::Postgres(url) => url,
+        };
+        let refuse = postgres::OpenOptions { schema: SchemaChange::Refuse, ..postgres::OpenOptions::new(url.clone()) };
+        match PostgresDb::open(refuse).await {
+            Err(postgres::OpenError::OlderSchema { found: 0, .. }) => {
+                Self::migrate_url(&DatabaseUrl::Postgres(url.clone())).await
+            }
+            opened => Ok(Self(Engine::Postgres(opened?))),
+        }
+    }
+
+    /// As [`Self::migrate`], whichever engine.
+    pub async fn migrate_url(url: &DatabaseUrl) -> anyhow::Result<Self> {
+        match url {
+            DatabaseUrl::Sqlite(path) => Ok(Self::migrate(path).await?),
+            DatabaseUrl::Postgres(url) => {
+                let opened = PostgresDb::open(postgres::OpenOptions::new(url.clone())).await?;
+                Ok(Self(Engine::Postgres(opened)))
+            }
+        }
+    }
+
+    /// The engine itself, for what only a benchmark asks of it; none on PostgreSQL.
+    pub(crate) fn sqlite(&self) -> Option<&SqliteDb> {
+        match &self.0 {
+            Engine::Sqlite(db) => Some(db),
+            Engine::Postgres(_) => None,
+        }
     }
 
     /// Looks whether the disk of the database has that much room: without it the next write may fail.
     fn has_room(&self, bytes: u64) -> impl Fn() -> bool + Send + Sync + 'static {
-        let path = self.0.path().to_path_buf();
+        // PostgreSQL's disk is another machine's, and watched there.
+        let path = self.sqlite().map(|db| db.path().to_path_buf());
         // A disk that cannot be looked at is not ready either.
-        move || fs4::available_space(&path).is_ok_and(|free| free >= bytes)
+        move || path.as_ref().is_none_or(|path| fs4::available_space(path).is_ok_and(|free| free >= bytes))
     }
 
-    /// Finishes what is queued and gives the lock back.
+    /// Finishes what is queued and gives the lock, or the connections, back.
     pub async fn close(&self) -> Result<(), db::DbError> {
-        self.0.close().await
+        match &self.0 {
+            Engine::Sqlite(db) => db.close().await,
+            Engine::Postgres(db) => {
+                db.close().await;
+                Ok(())
+            }
+        }
     }
+
+    /// The stores over it, ready to be served.
+    async fn stores(&self, now: Timestamp) -> anyhow::Result<Stores> {
+        match &self.0 {
+            Engine::Sqlite(db) => {
+                let cqs = SqliteCqsStore::new(db.clone());
+                // This process holds the database alone, so no lease of an earlier one is live.
+                cqs.end_all_leases(now).await.context("ending old leases")?;
+                let dtoflow = Arc::new(SqliteDtoStore::new(db.clone()));
+                Ok(Stores { cqs: Arc::new(cqs), dtoflow, wakeups: Wakeups::default(), bell: None })
+            }
+            Engine::Postgres(db) => {
+                let queues = Queues::default();
+                let cqs = PostgresCqsStore::new(db.clone(), queues.clone());
+                // Other processes may serve it: their leases go on.
+                cqs.raise_generations(now).await.context("looking at the leases")?;
+                let dtoflow = Arc::new(PostgresDtoStore::new(db.clone(), queues));
+                let (wakeups, bell) = (Wakeups::for_many_processes(), Some(db.bell(BELL)));
+                Ok(Stores { cqs: Arc::new(cqs), dtoflow, wakeups, bell })
+            }
+        }
+    }
+}
+
+/// What a platform stands on.
+struct Stores {
+    cqs: Arc<dyn CqsStore>,
+    dtoflow: Arc<dyn DtoStore>,
+    wakeups: Wakeups,
+    bell: Option<Bell>,
 }
 
 /// What a platform is composed of, beside its database.
@@ -77,6 +158,8 @@ pub struct Platform {
     verifier: Verifier,
     cqs: Arc<dyn CqsStore>,
     wakeups: Wakeups,
+    /// Where other processes may serve the same database: what they hear of each other, and this one's name there.
+    others: Option<(Bell, String)>,
     clock: Arc<dyn Clock>,
 }
 
@@ -88,14 +171,12 @@ impl fmt::Debug for Platform {
 
 impl Platform {
     /// Composes both servers over `database` and makes it ready to be served: the alias index follows this build's rules,
-    /// and leases that an earlier process left behind are ended, since nobody else can hold one.
+    /// and where nobody else can hold a lease, those that an earlier process left behind are ended.
     pub async fn open(database: &Database, parts: PlatformParts) -> anyhow::Result<Self> {
-        let wakeups = Wakeups::default();
-        let cqs: Arc<dyn CqsStore> = Arc::new(SqliteCqsStore::new(database.0.clone()));
-        let dtoflow = Arc::new(SqliteDtoStore::new(database.0.clone()));
         let clock = Arc::clone(&parts.clock);
+        let Stores { cqs, dtoflow, wakeups, bell } = database.stores(clock.now()).await?;
         dtoflow::reindex(&*dtoflow).await.context("bringing the alias index up to date")?;
-        cqs.end_all_leases(clock.now()).await.context("ending old leases")?;
+        let others = bell.map(|bell| (bell, format!("{:016x}", parts.ids.bits())));
         let cqs_parts =
             CqsServerParts { clock: Arc::clone(&clock), ids: Arc::clone(&parts.ids), wakeups: wakeups.clone() };
         let dtoflow_parts = DtoFlowServerParts { clock: Arc::clone(&clock), wakeups: wakeups.clone() };
@@ -103,7 +184,7 @@ impl Platform {
             .add_service(DtoFlowServer::new(dtoflow, dtoflow_parts).into_service())
             .add_service(Health::new(database.has_room(SPACE_MIN_BYTES)));
         let verifier = Verifier::new(parts.registry, Arc::clone(&clock));
-        Ok(Self { routes, verifier, cqs, wakeups, clock })
+        Ok(Self { routes, verifier, cqs, wakeups, others, clock })
     }
 
     /// A way to both servers within this process. It carries no identity yet: attach a service's credentials.
@@ -140,6 +221,17 @@ impl Platform {
             soft.cancelled().await;
             wakeups.close();
         });
+        if let Some((bell, name)) = &self.others {
+            let (soft, told) = (shutdown.soft.clone(), tell(bell.clone(), name.clone(), self.wakeups.clone()));
+            let heard = hear(bell.clone(), name.clone(), self.wakeups.clone());
+            shutdown.tasks.spawn(async move {
+                tokio::select! {
+                    () = soft.cancelled() => {}
+                    () = told => {}
+                    () = heard => {}
+                }
+            });
+        }
         let maintainer = Maintainer::new(Arc::clone(&self.cqs), Arc::clone(&self.clock), self.wakeups.clone());
         shutdown.tasks.spawn(maintainer.run(shutdown.clone()));
     }
@@ -154,6 +246,40 @@ impl Platform {
     pub async fn backlogs(&self) -> anyhow::Result<Vec<Backlog>> {
         self.cqs.backlogs().await.context("looking at the queues")
     }
+}
+
+/// The bell that platforms on one database ring for each other.
+const BELL: &str = "reshelf_queues";
+/// Between two rings of one process: under load each tells of fifty moments a second, of every queue at once, instead of
+/// one for every commit, and a worker elsewhere waits no longer than this for it.
+const RING_PAUSE: Duration = Duration::from_millis(20);
+
+/// Tells the other processes in which queues something became ready here.
+async fn tell(bell: Bell, name: String, wakeups: Wakeups) {
+    loop {
+        let queues = wakeups.gathered().await;
+        let texts: Vec<String> = queues.iter().map(|queue| format!("{name} {queue}")).collect();
+        if let Err(error) = bell.ring(&texts).await {
+            // They find it at their next poll.
+            tracing::debug!(%error, "other processes were not told");
+        }
+        tokio::time::sleep(RING_PAUSE).await;
+    }
+}
+
+/// Rings here what other processes tell.
+async fn hear(bell: Bell, name: String, wakeups: Wakeups) {
+    bell.listen(|text| match text.map(|text| text.split_once(' ')) {
+        Some(Some((by, queue))) if by != name => {
+            if let Ok(queue) = queue.parse::<QueueName>() {
+                wakeups.ring(std::iter::once(&queue));
+            }
+        }
+        Some(_) => {}
+        // The connection was lost: something may have been missed.
+        None => wakeups.ring_all(),
+    })
+    .await;
 }
 
 #[cfg(test)]

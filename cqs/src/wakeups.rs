@@ -1,7 +1,8 @@
-//! In-memory wake-ups of waiting `Dequeue` calls. A missed one costs at most the poll of the long-poll, never an item.
+//! Wake-ups of waiting `Dequeue` calls: in memory, and where several processes serve one database, gathered for the others.
+//! A missed one costs at most the poll of the long-poll, never an item.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -21,14 +22,60 @@ pub struct Wakeups(Arc<Shared>);
 struct Shared {
     bells: Mutex<HashMap<QueueName, Arc<Notify>>>,
     closed: AtomicBool,
+    /// What other processes are to be told; none where this process is alone.
+    others: Option<Others>,
+}
+
+#[derive(Debug, Default)]
+struct Others {
+    /// Each queue once, however often it was rung.
+    queues: Mutex<BTreeSet<QueueName>>,
+    some: Notify,
 }
 
 impl Wakeups {
+    /// Bells that other processes are told of, too: somebody must take [`Wakeups::gathered`] to them.
+    pub fn for_many_processes() -> Self {
+        Self(Arc::new(Shared { others: Some(Others::default()), ..Shared::default() }))
+    }
+
     /// Wakes every `Dequeue` that waits in one of these queues. Call it after the commit.
     pub fn wake(&self, woken: &Woken) {
+        self.ring(woken.queues());
+        if let Some(others) = &self.0.others
+            && woken.queues().next().is_some()
+        {
+            others.queues.lock().unwrap_or_else(PoisonError::into_inner).extend(woken.queues().cloned());
+            others.some.notify_one();
+        }
+    }
+
+    /// Wakes those of this process only: another one said so.
+    pub fn ring<'a>(&self, queues: impl Iterator<Item = &'a QueueName>) {
         let bells = self.0.bells.lock().unwrap_or_else(PoisonError::into_inner);
-        for bell in woken.queues().filter_map(|queue| bells.get(queue)) {
+        for bell in queues.filter_map(|queue| bells.get(queue)) {
             bell.notify_waiters();
+        }
+    }
+
+    /// As [`Wakeups::ring`], of every queue: something may have been missed.
+    pub fn ring_all(&self) {
+        let bells = self.0.bells.lock().unwrap_or_else(PoisonError::into_inner);
+        for bell in bells.values() {
+            bell.notify_waiters();
+        }
+    }
+
+    /// Waits until something is to be told to other processes, and takes it: each queue once. Never ends where this
+    /// process is alone.
+    pub async fn gathered(&self) -> BTreeSet<QueueName> {
+        let Some(others) = &self.0.others else { return std::future::pending().await };
+        loop {
+            let queues = std::mem::take(&mut *others.queues.lock().unwrap_or_else(PoisonError::into_inner));
+            if !queues.is_empty() {
+                return queues;
+            }
+            others.some.notified().await;
         }
     }
 
@@ -36,10 +83,7 @@ impl Wakeups {
     /// minute for work that is not handed out any more.
     pub fn close(&self) {
         self.0.closed.store(true, Ordering::SeqCst);
-        let bells = self.0.bells.lock().unwrap_or_else(PoisonError::into_inner);
-        for bell in bells.values() {
-            bell.notify_waiters();
-        }
+        self.ring_all();
     }
 
     /// Whether [`Wakeups::close`] was called.

@@ -21,6 +21,7 @@
 pub mod browser;
 mod checker;
 pub mod cli;
+mod copy;
 pub mod data;
 pub mod grpc;
 pub mod pictures;

@@ -21,17 +21,21 @@ pub struct SourceFile {
     pub code: String,
     /// What stands in string literals, one a line.
     pub strings: String,
+    /// The string literals one by one.
+    pub literals: Vec<String>,
 }
 
 impl SourceFile {
     fn read(root: &Path, path: &Path) -> Self {
         let text = fs::read_to_string(path).expect("a source file is UTF-8");
-        let (code, strings) = split(&text);
+        let (code, literals) = split(&text);
+        let strings = literals.iter().flat_map(|literal| [literal.as_str(), "\n"]).collect();
         Self {
             path: path.strip_prefix(root).expect("below the root").to_string_lossy().replace('\\', "/"),
             non_test_lines: text.lines().take_while(|line| line.trim() != "#[cfg(test)]").count(),
             code,
             strings,
+            literals,
         }
     }
 
@@ -75,10 +79,10 @@ pub fn collect(dir: &Path, extension: &str, into: &mut Vec<PathBuf>) {
 
 /// Code and string contents of a Rust text. Knows line and (nested) block comments, plain, byte and raw strings, and
 /// tells character literals from lifetimes; that is all the rules here need.
-fn split(text: &str) -> (String, String) {
+fn split(text: &str) -> (String, Vec<String>) {
     let chars: Vec<char> = text.chars().collect();
     let at = |index: usize| chars.get(index).copied().unwrap_or('\0');
-    let (mut code, mut strings) = (String::new(), String::new());
+    let (mut code, mut literals, mut literal) = (String::new(), Vec::new(), String::new());
     let mut index = 0;
     while index < chars.len() {
         match (at(index), at(index + 1)) {
@@ -106,10 +110,10 @@ fn split(text: &str) -> (String, String) {
                     index += hashes + 2;
                     while index < chars.len() && !(at(index) == '"' && (1..=hashes).all(|step| at(index + step) == '#'))
                     {
-                        strings.push(at(index));
+                        literal.push(at(index));
                         index += 1;
                     }
-                    strings.push('\n');
+                    literals.push(std::mem::take(&mut literal));
                     code.push_str("\"\"");
                     index += 1 + hashes;
                 } else {
@@ -121,10 +125,10 @@ fn split(text: &str) -> (String, String) {
                 index += 1;
                 while index < chars.len() && at(index) != '"' {
                     index += usize::from(at(index) == '\\');
-                    strings.push(at(index));
+                    literal.push(at(index));
                     index += 1;
                 }
-                strings.push('\n');
+                literals.push(std::mem::take(&mut literal));
                 code.push_str("\"\"");
                 index += 1;
             }
@@ -142,7 +146,7 @@ fn split(text: &str) -> (String, String) {
             }
         }
     }
-    (code, strings)
+    (code, literals)
 }
 
 #[cfg(test)]
@@ -151,10 +155,10 @@ mod tests {
 
     #[test]
     fn comments_go_and_strings_stand_apart() {
-        let (code, strings) = split(
+        let (code, literals) = split(
             "let a = \"x // no\"; // gone \"gone\"\nlet b: &'a str = r#\"raw \"q\"\"#; /* a /* b */ c */ let c = '\"'; let r = '\\''; end",
         );
-        assert_eq!(strings, "x // no\nraw \"q\"\n");
+        assert_eq!(literals, ["x // no", "raw \"q\""]);
         assert!(!code.contains("gone") && !code.contains("raw") && !code.contains('c'.to_string().repeat(2).as_str()));
         assert!(code.contains("&'a str") && code.trim_end().ends_with("end"), "{code}");
     }

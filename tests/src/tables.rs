@@ -8,9 +8,18 @@ use sqlx::{
     sqlite::{SqliteConnectOptions, SqliteRow},
 };
 
-/// A read-only look at the database file.
+/// A read-only look at the database file, or a copy of another engine's tables.
 #[derive(Debug)]
-pub struct Tables(pub(crate) SqliteConnection);
+pub struct Tables(pub(crate) SqliteConnection, pub(crate) Heads);
+
+/// Whether heads are there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Heads {
+    /// As counts, which the checker looks at.
+    Counted,
+    /// Not: it is a copy, and the engine it is of has other ones.
+    Elsewhere,
+}
 
 /// Names a record.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,7 +51,12 @@ impl Tables {
     /// Opens the file, running process or not.
     pub async fn open(path: &Path) -> Self {
         let options = SqliteConnectOptions::new().filename(path).read_only(true);
-        Self(options.connect().await.unwrap_or_else(|error| panic!("{}: {error}", path.display())))
+        let conn = options.connect().await.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        Self(conn, Heads::Counted)
+    }
+
+    pub(crate) fn in_memory(conn: SqliteConnection) -> Self {
+        Self(conn, Heads::Elsewhere)
     }
 
     /// Records of one tenant, or of all.

@@ -59,7 +59,9 @@ pub async fn run(common: &Common, waiting: u32) -> anyhow::Result<Report> {
         rates.push(rate);
     }
     report.set("claims_ratio", ratio(rates.get(1).copied(), rates.first().copied()));
-    report.set("database_bytes_per_label", bench.database_bytes() / u64::from(waiting));
+    if let Some(bytes) = bench.database_bytes() {
+        report.set("database_bytes_per_label", bytes / u64::from(waiting));
+    }
     report.set("peak_rss_mb", watch::peak_rss_mb());
     report.set("load_average", rounded(watch::load_average()));
     report.set("tenant", TENANT);

@@ -78,7 +78,9 @@ pub async fn run(common: &Common, size: Size) -> anyhow::Result<Report> {
         RendererKind::Null => null(&bench, &service, size, &mut report).await?,
         RendererKind::Real => real(&bench, size, &mut report).await?,
     }
-    report.set("database_bytes_per_label", bench.database_bytes() / size.all());
+    if let Some(bytes) = bench.database_bytes() {
+        report.set("database_bytes_per_label", bytes / size.all());
+    }
     report.set("peak_rss_mb", watch::peak_rss_mb());
     report.set("load_average", rounded(watch::load_average()));
     bench.close().await?;

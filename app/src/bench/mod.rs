@@ -31,6 +31,8 @@ mod watch;
 
 use std::path::PathBuf;
 
+use db::DatabaseUrl;
+
 pub use figures::Report;
 
 /// Whether labels are rendered.
@@ -47,6 +49,8 @@ pub enum RendererKind {
 pub struct Common {
     /// Data directory, which must be empty; none: a temporary one, removed afterwards.
     pub data_dir: Option<PathBuf>,
+    /// Where the data lies, which must be empty; none: in a file of the data directory.
+    pub database: Option<DatabaseUrl>,
     /// How the queues are worked.
     pub pipelines: worker::PipelineSettings,
 }

@@ -42,7 +42,10 @@ impl Bench {
         };
         let dir = DataDir::create(&path)?;
         anyhow::ensure!(!dir.database().exists(), "{} holds data already; a run needs an empty one", path.display());
-        let database = Database::open(&dir.database()).await?;
+        let database = match &common.database {
+            None => Database::open(&dir.database()).await?,
+            Some(url) => Database::open_url(url, &std::env::current_dir()?).await?,
+        };
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let parts = PlatformParts {
             registry: Arc::new(dir.write_registry()?).into(),
@@ -98,14 +101,15 @@ impl Bench {
         }
     }
 
-    /// Bytes of the database with its log.
-    pub(super) fn database_bytes(&self) -> u64 {
+    /// Bytes of the database's file with its log; none where it is no file of ours.
+    pub(super) fn database_bytes(&self) -> Option<u64> {
+        self.database.sqlite()?;
         let beside = |suffix: &str| {
             let mut path = self.dir.database().into_os_string();
             path.push(suffix);
             bytes(&PathBuf::from(path))
         };
-        beside("") + beside("-wal")
+        Some(beside("") + beside("-wal"))
     }
 
     /// Stops what runs, closes the database, removes a temporary directory.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Subcommand};
 use daemon::telemetry::LogFormat;
+use db::DatabaseUrl;
 use worker::PipelineSettings;
 
 use crate::bench::{Common, RendererKind, Report, backlog, cancel, fanout, model};
@@ -19,6 +20,9 @@ pub(super) struct Args {
     /// Data directory, which must hold no data; left out: a temporary one, removed afterwards
     #[arg(long, global = true)]
     data_dir: Option<PathBuf>,
+    /// Database, which must be empty, e.g. `postgres://localhost/bench`; left out: a file of the data directory
+    #[arg(long, global = true)]
+    database: Option<DatabaseUrl>,
     /// Batches in hand at once per service
     #[arg(long, global = true)]
     pipelines: Option<usize>,
@@ -75,7 +79,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
         batch_max: args.batch.unwrap_or(usual.batch_max),
         ..usual
     };
-    let common = Common { data_dir: args.data_dir, pipelines };
+    let common = Common { data_dir: args.data_dir, database: args.database, pipelines };
     let report: Report = match args.what {
         What::Fanout { stores, labels, renderer } => {
             fanout::run(&common, fanout::Size { stores: stores.max(1), labels: labels.max(1), renderer }).await?

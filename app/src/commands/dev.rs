@@ -4,6 +4,7 @@ use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
 use clap::Args as ClapArgs;
 use daemon::{SystemClock, SystemIds};
+use db::DatabaseUrl;
 
 use super::require_allowed;
 use crate::{
@@ -21,6 +22,9 @@ pub(super) struct Args {
     /// Where data, keys and pictures lie; made when absent
     #[arg(long, default_value = ".reshelf")]
     data_dir: PathBuf,
+    /// Where the data lies, e.g. `postgres://reshelf@localhost/reshelf`; left out: in a file of the data directory
+    #[arg(long)]
+    database: Option<DatabaseUrl>,
     /// Where the REST API listens
     #[arg(long, default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
@@ -41,6 +45,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
     daemon::telemetry::init_watched(&DataDir::create(&args.data_dir)?.logs(), LOG_FILTER)?;
     let options = DevOptions {
         data_dir: args.data_dir,
+        database: args.database,
         listen: args.listen,
         hardware: args.hardware,
         clock: Arc::new(SystemClock),

@@ -24,9 +24,6 @@ use clap::{Parser, Subcommand};
 
 use crate::cli::{ConnectionArgs, Exit, Format};
 
-/// Said of any other database, as long as only SQLite has the stores.
-const SQLITE_ONLY: &str = "this build keeps its data in SQLite only: use sqlite:// followed by the path of the file";
-
 /// Operator gateway and platform for electronic shelf labels.
 #[derive(Debug, Parser)]
 #[command(name = "reshelf", version)]

@@ -40,7 +40,7 @@ pub(super) struct Args {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Config {
-    /// E.g. `sqlite:///var/lib/reshelf/reshelf.db`.
+    /// E.g. `sqlite:///var/lib/reshelf/reshelf.db`, or `postgres://reshelf@db.example/reshelf`.
     database: String,
     /// Where gRPC answers, e.g. `127.0.0.1:7400`.
     listen: SocketAddr,
@@ -75,16 +75,12 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
     let config: Config = daemon::config::read(&args.config)?;
     daemon::telemetry::init(config.log.into(), LOG_FILTER);
     require_allowed(config.listen, args.insecure || config.tls.is_some())?;
-    let DatabaseUrl::Sqlite(path) = config.database.parse().map_err(|error| anyhow::anyhow!("database {error}"))?
-    else {
-        anyhow::bail!(super::SQLITE_ONLY)
-    };
+    let url: DatabaseUrl = config.database.parse().map_err(|error| anyhow::anyhow!("database {error}"))?;
     let folder = args.config.parent().unwrap_or(Path::new(""));
-    let path = folder.join(path);
     let registry = RegistrySource::file(&folder.join(&config.registry))?;
     let tls = config.tls.as_ref().map(|tls| ServerTls::new(tls, folder, &[b"h2"])).transpose().context("tls")?;
 
-    let database = Database::open(&path).await?;
+    let database = Database::open_url(&url, folder).await?;
     let listener =
         TcpListener::bind(config.listen).await.with_context(|| format!("cannot listen on {}", config.listen))?;
     let shutdown = Shutdown::default();

@@ -27,6 +27,7 @@ use daemon::{
     outbound::AllowList,
     shutdown::Shutdown,
 };
+use db::DatabaseUrl;
 use domain::{Clock, IdSource, OperatorScope, ServiceName};
 use gateway::{GatewayParts, Issuer, OperatorPolicy, OperatorVerifier, PlanKey, token::OperatorClaims};
 use proto::Transport;
@@ -69,6 +70,8 @@ const SIMULATED_PAUSE_MS: u32 = 20;
 pub struct DevOptions {
     /// Data directory; made when absent.
     pub data_dir: PathBuf,
+    /// Where the data lies; none: in a file of the data directory.
+    pub database: Option<DatabaseUrl>,
     /// Where the REST API listens.
     pub listen: SocketAddr,
     /// What the demo's labels hang on.
@@ -83,6 +86,7 @@ impl fmt::Debug for DevOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DevOptions")
             .field("data_dir", &self.data_dir)
+            .field("database", &self.database)
             .field("listen", &self.listen)
             .finish_non_exhaustive()
     }
@@ -109,9 +113,12 @@ type Ended = Arc<OnceLock<String>>;
 
 /// Starts everything. What can be refused (a lock, a port) is refused before anything is written.
 pub async fn start(options: DevOptions) -> anyhow::Result<Dev> {
-    let DevOptions { data_dir, listen, hardware, clock, ids } = options;
+    let DevOptions { data_dir, database, listen, hardware, clock, ids } = options;
     let dir = DataDir::create(&data_dir)?;
-    let database = Database::open(&dir.database()).await?;
+    let database = match &database {
+        None => Database::open(&dir.database()).await?,
+        Some(url) => Database::open_url(url, &std::env::current_dir()?).await?,
+    };
     let rest_listener = bind(listen).await?;
     let grpc_listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).await?;
     let (rest, grpc) = (rest_listener.local_addr()?, grpc_listener.local_addr()?);

@@ -75,7 +75,9 @@ pub(super) async fn open(options: OpenOptions) -> Result<PostgresDb, OpenError> 
         // Notices are about statements of ours; what goes wrong comes as an error.
         .log_statements(tracing::log::LevelFilter::Off);
     let mut conn = connect.connect().await.map_err(|error| OpenError::Connect(one_line(&error)))?;
-    Facts::of(&mut conn).await?.check()?;
+    let mut other = connect.connect().await.map_err(|error| OpenError::Connect(one_line(&error)))?;
+    Facts::of(&mut conn, &mut other).await?.check()?;
+    other.close().await?;
     migrations::migrate(&mut conn, options.schema).await?;
     conn.close().await?;
     let pool = |most: u32| {

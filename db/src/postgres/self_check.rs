@@ -1,6 +1,6 @@
 //! The start-up self-check: what must hold of the server and of our connections before anybody is served.
 
-use sqlx::PgConnection;
+use sqlx::{PgConnection, Row as _};
 
 /// Oldest server that is served from, as `server_version_num` says it: the oldest one the tests run on.
 pub const VERSION_MIN: i64 = 150_000;
@@ -33,9 +33,9 @@ pub enum SelfCheckError {
     /// A standby, or a database that refuses writes.
     #[error("the server takes no writes (a standby, or default_transaction_read_only): name the primary")]
     ReadOnly,
-    /// A pooler that does not keep prepared statements with their connection.
+    /// A pooler that gives transactions of one client to several connections.
     #[error(
-        "prepared statements do not survive between transactions (a pooler in transaction mode?): connect to PostgreSQL itself, or let the pooler pool sessions"
+        "a pooler in transaction mode stands before the database, where prepared statements get lost: connect to PostgreSQL itself, or let the pooler pool sessions"
     )]
     Pooler,
 }
@@ -49,11 +49,44 @@ pub(super) struct Facts {
     pub(super) full_page_writes: String,
     pub(super) encoding: String,
     pub(super) writable: bool,
-    pub(super) own_statements: bool,
+    pub(super) own_connection: bool,
+}
+
+/// Whether all transactions of `conn` are on one connection of the server. Two transactions at once take two of a pooler's
+/// connections, given back in one order and then in the other: whether it hands out the last or the first of them next,
+/// one of the rounds shows it.
+async fn is_own(conn: &mut PgConnection, other: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    for other_first in [false, true] {
+        let before = begin(conn).await?;
+        begin(other).await?;
+        if other_first {
+            commit(other).await?;
+            commit(conn).await?;
+        } else {
+            commit(conn).await?;
+            commit(other).await?;
+        }
+        let after = begin(conn).await?;
+        commit(conn).await?;
+        if before != after {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Begins a transaction and tells the server's process.
+async fn begin(conn: &mut PgConnection) -> Result<i32, sqlx::Error> {
+    sqlx::raw_sql("BEGIN; SELECT pg_backend_pid()").fetch_one(conn).await?.try_get(0)
+}
+
+async fn commit(conn: &mut PgConnection) -> Result<(), sqlx::Error> {
+    sqlx::raw_sql("COMMIT").execute(conn).await.map(|_| ())
 }
 
 impl Facts {
-    pub(super) async fn of(conn: &mut PgConnection) -> Result<Self, sqlx::Error> {
+    /// What `conn` says; `other` is a second connection by the same way.
+    pub(super) async fn of(conn: &mut PgConnection, other: &mut PgConnection) -> Result<Self, sqlx::Error> {
         type Row = (i32, String, String, String, String, String, bool);
         let (number, version, synchronous_commit, fsync, full_page_writes, encoding, writable): Row = sqlx::query_as(
             "SELECT current_setting('server_version_num')::int, current_setting('server_version'),
@@ -63,13 +96,7 @@ impl Facts {
         )
         .fetch_one(&mut *conn)
         .await?;
-        // A pooler that serves transactions gives each whatever connection is free, and forgets, or mixes up, statements
-        // prepared by name. Whoever sees its own in the catalogue is on a connection of its own.
-        let own: i64 = sqlx::query_scalar(
-            "SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%server_version_num%'",
-        )
-        .fetch_one(conn)
-        .await?;
+        let own_connection = is_own(conn, other).await?;
         Ok(Self {
             version: (number.into(), version),
             synchronous_commit,
@@ -77,7 +104,7 @@ impl Facts {
             full_page_writes,
             encoding,
             writable,
-            own_statements: own > 0,
+            own_connection,
         })
     }
 
@@ -100,7 +127,7 @@ impl Facts {
         if !self.writable {
             return Err(SelfCheckError::ReadOnly);
         }
-        if !self.own_statements {
+        if !self.own_connection {
             return Err(SelfCheckError::Pooler);
         }
         Ok(())
@@ -119,7 +146,7 @@ mod tests {
             full_page_writes: "on".to_owned(),
             encoding: "UTF8".to_owned(),
             writable: true,
-            own_statements: true,
+            own_connection: true,
         }
     }
 
@@ -139,7 +166,7 @@ mod tests {
             (Facts { full_page_writes: off(), ..good() }, "full_page_writes is off"),
             (Facts { encoding: "SQL_ASCII".to_owned(), ..good() }, "not UTF8"),
             (Facts { writable: false, ..good() }, "no writes"),
-            (Facts { own_statements: false, ..good() }, "pooler"),
+            (Facts { own_connection: false, ..good() }, "pooler"),
         ] {
             let text = facts.check().expect_err(word).to_string();
             assert!(text.contains(word), "{text}");

@@ -12,7 +12,7 @@ mod tests;
 
 use sqlx::Row as _;
 
-use crate::tables::Tables;
+use crate::tables::{Heads, Tables};
 
 impl Tables {
     /// Everything that does not hold, in words; empty when the tables are exact.
@@ -20,6 +20,9 @@ impl Tables {
         sqlx::query("BEGIN").execute(&mut self.0).await.expect("a snapshot");
         let mut wrong = Vec::new();
         for invariant in invariants::ALL {
+            if self.1 == Heads::Elsewhere && invariant.violations.contains("cqs_head") {
+                continue;
+            }
             let found = sqlx::query(invariant.violations)
                 .fetch_all(&mut self.0)
                 .await

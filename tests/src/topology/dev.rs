@@ -74,6 +74,7 @@ impl Topology {
             programs: vec![program],
             command: Some(options),
             served: None,
+            postgres: None,
             folder,
         }
     }

@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use app::dev::{Dev, DevOptions};
+use cluster::Database;
 use daemon::{SystemClock, SystemIds};
 
 use super::Topology;
@@ -23,9 +24,19 @@ impl Served {
 impl Topology {
     /// Everything in this process, empty, on a port of the system's choice.
     pub async fn in_process() -> Self {
+        Self::in_process_over(None).await
+    }
+
+    /// Likewise, its data in PostgreSQL.
+    pub async fn in_process_on_postgres() -> Self {
+        Self::in_process_over(Some(Database::new().expect("a database"))).await
+    }
+
+    async fn in_process_over(postgres: Option<Database>) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let options = DevOptions {
             data_dir: folder.path().join("data"),
+            database: postgres.as_ref().map(|database| database.url().parse().expect("a URL")),
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             hardware: app::dev::Hardware::Folder,
             clock: Arc::new(SystemClock),
@@ -45,6 +56,7 @@ impl Topology {
             programs: Vec::new(),
             command: None,
             served: Some(Served(dev)),
+            postgres,
             folder,
         }
     }

@@ -4,6 +4,9 @@
 //! - [`Topology::dev`]: the program `reshelf dev` as a child process.
 //! - [`Topology::three`]: `reshelf platform`, `reshelf-worker` and `reshelf-gateway` over loopback gRPC.
 //!
+//! Each keeps its data in SQLite, or ([`Topology::in_process_on_postgres`], [`Topology::three_on_postgres`]) in a database
+//! of the tests' own PostgreSQL.
+//!
 //! [`PlatformAlone`] is CQS and DTOflow without any service, for tests that are the services themselves.
 //!
 //! Each has a data directory of its own that goes when the topology does; ports are chosen by the system.
@@ -17,6 +20,7 @@ mod three;
 use std::{path::PathBuf, time::Duration};
 
 use app::data_dir::DataDir;
+use cluster::Database;
 use daemon::{SystemClock, identity::ServiceKey};
 use domain::{Clock as _, OperatorScope, ServiceName};
 use gateway::token::{OperatorClaims, mint};
@@ -55,6 +59,8 @@ pub struct Topology {
     /// How `reshelf dev` was started, to start it again.
     command: Option<DevOptions>,
     served: Option<in_process::Served>,
+    /// Where the data lies; in the data directory otherwise.
+    postgres: Option<Database>,
     folder: TempDir,
 }
 
@@ -89,7 +95,10 @@ impl Topology {
 
     /// The database, read from outside.
     pub async fn tables(&self) -> Tables {
-        Tables::open(&self.data.database()).await
+        match &self.postgres {
+            None => Tables::open(&self.data.database()).await,
+            Some(database) => Tables::of_postgres(&database.url()).await,
+        }
     }
 
     /// Where the folder driver shows a label.

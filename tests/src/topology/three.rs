@@ -7,6 +7,7 @@ use std::{
 };
 
 use app::data_dir::DataDir;
+use cluster::Database;
 use gateway::token::{LOCAL_AUDIENCE, LOCAL_ISSUER};
 use tokio::process::Command;
 
@@ -42,6 +43,15 @@ fn command(name: &str, config: &Path) -> Command {
 impl Topology {
     /// The three processes, empty, until the gateway says that it is ready and the worker's queues exist.
     pub async fn three() -> Self {
+        Self::three_over(None).await
+    }
+
+    /// Likewise, the platform's data in PostgreSQL.
+    pub async fn three_on_postgres() -> Self {
+        Self::three_over(Some(Database::new().expect("a database"))).await
+    }
+
+    async fn three_over(postgres: Option<Database>) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let data = DataDir::create(&folder.path().join("data")).expect("a data directory");
         data.write_registry().expect("a registry");
@@ -50,10 +60,10 @@ impl Topology {
         let (registry, keys) = (data.registry(), data.keys());
         let (registry, keys) = (registry.display(), keys.display());
 
-        let platform_config = format!(
-            "database = \"sqlite://{database}\"\nlisten = \"{platform}\"\nregistry = \"{registry}\"\nlog = \"json\"\n",
-            database = data.database().display()
-        );
+        let database =
+            postgres.as_ref().map_or_else(|| format!("sqlite://{}", data.database().display()), Database::url);
+        let platform_config =
+            format!("database = \"{database}\"\nlisten = \"{platform}\"\nregistry = \"{registry}\"\nlog = \"json\"\n");
         let worker_config = format!(
             "services = [\"ecc-image-render-service\", \"studio-renderer\", \"esl-image-merger\", \"hardware-exporter\"]\n\
              platform = [\"http://{platform}\"]\nlisten = \"{triggers}\"\nregistry = \"{registry}\"\n\
@@ -99,6 +109,7 @@ impl Topology {
             programs,
             command: None,
             served: None,
+            postgres,
             folder,
         }
     }

@@ -31,6 +31,7 @@ mod plans;
 mod preview;
 mod rpc_policy;
 mod secrets;
+mod statements;
 mod supply_chain;
 mod swagger;
 mod touch;

@@ -143,6 +143,21 @@ async fn main_job_in_one_process() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn main_job_in_one_process_on_postgres() {
+    let topology = Topology::in_process_on_postgres().await;
+    main_job(&topology, "acme").await;
+    topology.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn main_job_as_three_processes_on_postgres() {
+    let topology = Topology::three_on_postgres().await;
+    main_job(&topology, "acme").await;
+    crate::gates::strangers_are_unauthenticated(&topology).await;
+    topology.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn main_job_as_three_processes() {
     let topology = Topology::three().await;
     main_job(&topology, "acme").await;
