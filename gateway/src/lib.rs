@@ -23,6 +23,7 @@ mod follow;
 mod login;
 mod metering;
 mod notify;
+mod patterns;
 mod plan;
 mod problem;
 mod query;

@@ -24,7 +24,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use crate::{
-    edge, notify,
+    edge, notify, patterns,
     problem::{Problem, ProblemBody},
     routes as r,
     state::{Gateway, GatewayParts},
@@ -68,7 +68,7 @@ impl Modify for Bearer {
 }
 
 fn documented_routes() -> (Router<Arc<Gateway>>, Document) {
-    OpenApiRouter::with_openapi(Frame::openapi())
+    let (routes, mut document) = OpenApiRouter::with_openapi(Frame::openapi())
         .routes(routes!(r::me::get_me))
         .routes(routes!(r::triggers::list_triggers))
         .routes(routes!(r::model_refresh::trigger_model_refresh))
@@ -105,7 +105,9 @@ fn documented_routes() -> (Router<Arc<Gateway>>, Document) {
         .routes(routes!(r::health::get_health))
         .routes(routes!(r::health::get_readiness))
         .routes(routes!(r::health::get_metrics))
-        .split_for_parts()
+        .split_for_parts();
+    patterns::add(&mut document);
+    (routes, document)
 }
 
 /// The document, as served at `/openapi.json` and committed as `openapi/openapi.json`.

@@ -1,10 +1,10 @@
 //! A log file a day, bounded in bytes: something that goes round in circles at night does not fill the disk.
 
-use std::{
-    fs, io,
-    path::Path,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::{fs, io, path::Path, time::UNIX_EPOCH};
+
+use domain::Clock as _;
+
+use crate::SystemClock;
 
 /// Bytes a day: some 400,000 lines, ten times a busy day of `dev`.
 pub(super) const DAY_MAX_BYTES: u64 = 64 * 1024 * 1024;
@@ -22,7 +22,7 @@ pub(super) struct BoundedDaily<W> {
 
 /// Days since 1970, in UTC, as the files roll.
 pub(super) fn today() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() / 86_400)
+    u64::try_from(SystemClock.now().as_ms() / 86_400_000).unwrap_or_default()
 }
 
 /// What a process before this one wrote today: the length of the newest log file in `dir`.

@@ -67,15 +67,13 @@ impl Signers {
         let (mut filled, mut rest) = (String::new(), text.as_str());
         while let Some((before, after)) = rest.split_once('@') {
             filled.push_str(before);
-            match after.split_once('@').and_then(|(offset, then)| Some((offset.parse::<i64>().ok()?, then))) {
-                Some((offset, then)) => {
-                    filled.push_str(&(NOW_S + offset).to_string());
-                    rest = then;
-                }
-                None => {
-                    filled.push('@');
-                    rest = after;
-                }
+            let number = after.split_once('@').and_then(|(offset, then)| Some((offset.parse::<i64>().ok()?, then)));
+            if let Some((offset, then)) = number {
+                filled.push_str(&(NOW_S + offset).to_string());
+                rest = then;
+            } else {
+                filled.push('@');
+                rest = after;
             }
         }
         filled.push_str(rest);

@@ -1,4 +1,4 @@
-//! Tokens and keys of a real OpenID provider: the npm package `oidc-provider`, run by node.
+//! Tokens and keys of a real identity provider: the npm package `oidc-provider`, run by node.
 
 use std::{path::PathBuf, sync::Arc};
 

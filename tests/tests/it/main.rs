@@ -21,6 +21,7 @@ mod corpus;
 mod docs;
 mod first_hour;
 mod follow;
+mod fuzz;
 mod gates;
 mod identity_provider;
 mod kill;

@@ -90,7 +90,7 @@ async fn reasons_and_names_cannot_forge_log_lines() {
         let body = json!({"tenant_id": "acme", "store_id": "s", "model_id": "m", "reason": forged, "tracking_id": forged,
             "dry_run": true});
         assert_eq!(operator.post(MODEL_REFRESH, &body).await.status, 400, "{forged:?}");
-        let path: String = forged.bytes().map(|byte| format!("%{byte:02x}")).collect();
+        let path = forged.bytes().fold(String::new(), |path, byte| path + &format!("%{byte:02x}"));
         let answer = operator.try_get(&format!("/v1/tenants/acme/operations/{path}")).await.expect("an answer");
         assert_eq!(answer.status, 400, "{forged:?}");
     }
