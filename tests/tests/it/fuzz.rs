@@ -219,7 +219,9 @@ fn ecc_layouts() {
 #[test]
 fn designs() {
     let seeds = files("render/tests", "svg");
-    fuzz("designs", &seeds, |bytes| drop(StudioDesign::parse(&text(bytes), "{\"version\":1,\"mappings\":[]}")));
+    fuzz("designs", &seeds, |bytes| {
+        drop(StudioDesign::parse(&text(bytes), "{\"studio\":1,\"name\":\"fuzz\",\"elements\":{}}"))
+    });
 }
 
 #[test]
