@@ -12,7 +12,7 @@ BEGIN
         RETURN;
     END IF;
     SET LOCAL citus.enable_unsafe_triggers = on;
-    FOREACH name IN ARRAY ARRAY['cqs_tenant', 'cqs_queue', 'cqs_brake', 'cqs_audit_anchor', 'dto_alias_rules'] LOOP
+    FOREACH name IN ARRAY ARRAY['cqs_tenant', 'cqs_queue', 'cqs_brake', 'cqs_audit_anchor', 'cqs_audit_reader', 'dto_alias_rules'] LOOP
         EXECUTE format('SELECT create_reference_table(%L)', name);
     END LOOP;
     FOREACH name IN ARRAY ARRAY['dto', 'dto_alias', 'dto_alias_count', 'dto_history', 'cqs_lane', 'cqs_place', 'cqs_head',

@@ -9,9 +9,9 @@ use tests::source::sources;
 const TWINS: &[&str] = &["cqs/src/postgres/", "dtoflow/src/postgres/"];
 
 /// Tables without a tenant: small, the same for all, on every node of a distributed database.
-const SHARED_TABLES: &[&str] = &["cqs_tenant", "cqs_queue", "cqs_brake", "cqs_audit_anchor", "dto_alias_rules"];
+const SHARED_TABLES: &[&str] = &["cqs_tenant", "cqs_queue", "cqs_brake", "cqs_audit_anchor", "cqs_audit_reader", "dto_alias_rules"];
 
-/// Statements over all tenants, by how they begin, each with its reason. None locks or writes.
+/// Statements over all tenants, by how they begin, each with its reason. Where work hangs on them they only read.
 const OVER_ALL_TENANTS: &[(&str, &str)] = &[
     ("SELECT tenant, lane, kind, first_sla FROM cqs_place WHERE queue = $1 AND kind = $2", CHOICE),
     ("SELECT p.queue, p.tenant, p.lane, p.kind, p.first_sla FROM cqs_queue q", UPKEEP),
@@ -35,6 +35,9 @@ const OVER_ALL_TENANTS: &[(&str, &str)] = &[
     ("SELECT name, (SELECT count(*) FROM cqs_waiting", LISTS),
     ("SELECT id, tenant, tracking_id, lane, queue, trigger_name", LISTS),
     ("SELECT id, at, service, operator_subject, tenant, action", LISTS),
+    ("SELECT id, hash FROM cqs_audit ORDER BY id DESC LIMIT 1", CHAIN),
+    ("SELECT max(id) FROM cqs_audit", CHAIN),
+    ("DELETE FROM cqs_audit WHERE id IN", CHAIN),
     ("SELECT position, tenant, dto_type, store, id, payload, aliases FROM dto WHERE position > $1", REINDEX),
     ("UPDATE dto SET aliases = j.aliases", REINDEX),
 ];
@@ -42,6 +45,7 @@ const CHOICE: &str = "the choice of the next lane; what it finds is locked, and 
 const DUE: &str = "what comes due, lapses or ends next, of whichever tenant; it is then locked by its tenant";
 const UPKEEP: &str = "upkeep looks for work; each piece is then done by its tenant";
 const LISTS: &str = "an operator's list over the tenants he may see, or an overview of the queues";
+const CHAIN: &str = "the audit log is one chain over all tenants, appended to one after another and cut at its beginning";
 const REINDEX: &str = "a changed alias rule, before serving, once: walks over all records";
 
 /// One line, single spaces.
