@@ -27,6 +27,7 @@ mod lanes;
 mod leases;
 mod ledger;
 mod locks;
+mod marks;
 mod operations;
 mod paces;
 mod queues;

@@ -9,7 +9,8 @@ use tests::source::sources;
 const TWINS: &[&str] = &["cqs/src/postgres/", "dtoflow/src/postgres/"];
 
 /// Tables without a tenant: small, the same for all, on every node of a distributed database.
-const SHARED_TABLES: &[&str] = &["cqs_tenant", "cqs_queue", "cqs_brake", "cqs_audit_anchor", "cqs_audit_reader", "dto_alias_rules"];
+const SHARED_TABLES: &[&str] =
+    &["cqs_tenant", "cqs_queue", "cqs_brake", "cqs_audit_anchor", "cqs_audit_reader", "dto_alias_rules"];
 
 /// Statements over all tenants, by how they begin, each with its reason. Where work hangs on them they only read.
 const OVER_ALL_TENANTS: &[(&str, &str)] = &[
@@ -45,7 +46,8 @@ const CHOICE: &str = "the choice of the next lane; what it finds is locked, and 
 const DUE: &str = "what comes due, lapses or ends next, of whichever tenant; it is then locked by its tenant";
 const UPKEEP: &str = "upkeep looks for work; each piece is then done by its tenant";
 const LISTS: &str = "an operator's list over the tenants he may see, or an overview of the queues";
-const CHAIN: &str = "the audit log is one chain over all tenants, appended to one after another and cut at its beginning";
+const CHAIN: &str =
+    "the audit log is one chain over all tenants, appended to one after another and cut at its beginning";
 const REINDEX: &str = "a changed alias rule, before serving, once: walks over all records";
 
 /// One line, single spaces.
