@@ -8,6 +8,9 @@ use daemon::{shutdown::Shutdown, telemetry};
 use gateway::{GatewayConfig, listen_allowed, router, serve_over};
 use tokio::net::TcpListener;
 
+/// Variables that begin so lie over the configuration file.
+const ENVIRONMENT: &str = "RESHELF_GATEWAY__";
+
 /// The operator gateway: REST for operators in front of the platform.
 #[derive(Parser)]
 #[command(name = "reshelf-gateway", version)]
@@ -23,7 +26,7 @@ struct Arguments {
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
-    let config: GatewayConfig = daemon::config::read(&arguments.config)?;
+    let config: GatewayConfig = daemon::config::read_with_environment(&arguments.config, ENVIRONMENT)?;
     telemetry::init(config.log.into(), "info");
     if !listen_allowed(config.listen, arguments.insecure || config.tls.is_some()) {
         bail!(

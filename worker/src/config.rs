@@ -19,6 +19,9 @@ use proto::Transport;
 
 use crate::{ExporterSettings, PipelineSettings};
 
+/// Variables that begin so lie over the configuration file.
+const ENVIRONMENT: &str = "RESHELF_WORKER__";
+
 /// `reshelf-worker --config FILE`, as TOML. Paths are relative to the file.
 #[derive(Debug, Clone, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -132,7 +135,7 @@ pub enum Insecure {
 
 /// Reads the file.
 pub fn read(path: &Path) -> anyhow::Result<WorkerConfig> {
-    let mut config: WorkerConfig = daemon::config::read(path)?;
+    let mut config: WorkerConfig = daemon::config::read_with_environment(path, ENVIRONMENT)?;
     let folder = path.parent().unwrap_or(Path::new(""));
     for relative in [&mut config.registry, &mut config.keys, &mut config.exporter.folder] {
         // An empty one stays empty: it says that the key was left out.

@@ -25,6 +25,9 @@ use crate::platform::{Database, Platform, PlatformParts};
 /// What is logged unless `RESHELF_LOG` says otherwise.
 const LOG_FILTER: &str = "info";
 
+/// Variables that begin so lie over the configuration file.
+const ENVIRONMENT: &str = "RESHELF_PLATFORM__";
+
 /// `reshelf platform`
 #[derive(Debug, ClapArgs)]
 pub(super) struct Args {
@@ -72,7 +75,7 @@ impl From<Log> for LogFormat {
 }
 
 pub(super) async fn run(args: Args) -> anyhow::Result<()> {
-    let config: Config = daemon::config::read(&args.config)?;
+    let config: Config = daemon::config::read_with_environment(&args.config, ENVIRONMENT)?;
     daemon::telemetry::init(config.log.into(), LOG_FILTER);
     require_allowed(config.listen, args.insecure || config.tls.is_some())?;
     let url: DatabaseUrl = config.database.parse().map_err(|error| anyhow::anyhow!("database {error}"))?;

@@ -15,6 +15,7 @@ mod cli;
 mod cli_control;
 mod cli_wait;
 mod concurrent;
+mod configuration;
 mod contracts;
 mod control;
 mod corpus;
