@@ -28,8 +28,11 @@ use crate::tls::{ClientTls, ClientTlsConfig, TlsError};
 
 /// How long a connection may take to open before the next address is tried.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// Keep-alive ping on an idle connection: a dead peer is noticed within two of them.
+/// Keep-alive ping on a connection, idle or not, and how long its answer may take: a peer that is dead or hangs is noticed
+/// within both together, and the next call goes to another address.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
+/// See [`KEEP_ALIVE`].
+const KEEP_ALIVE_ANSWER: Duration = Duration::from_secs(10);
 
 /// Why the addresses of a peer are not accepted.
 #[derive(Debug, thiserror::Error)]
@@ -94,6 +97,7 @@ fn transport(
             let endpoint = endpoint
                 .connect_timeout(CONNECT_TIMEOUT)
                 .http2_keep_alive_interval(KEEP_ALIVE)
+                .keep_alive_timeout(KEEP_ALIVE_ANSWER)
                 .keep_alive_while_idle(true)
                 .tcp_nodelay(true);
             if !secure {
@@ -105,6 +109,7 @@ fn transport(
                 .map_err(|_| wrong())?
                 .connect_timeout(CONNECT_TIMEOUT)
                 .http2_keep_alive_interval(KEEP_ALIVE)
+                .keep_alive_timeout(KEEP_ALIVE_ANSWER)
                 .keep_alive_while_idle(true)
                 .origin(uri.clone());
             Ok(endpoint.connect_with_connector_lazy(Dial { tls: tls()?, uri }))

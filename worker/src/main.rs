@@ -1,10 +1,16 @@
 //! `reshelf-worker --config FILE`: runs worker services and serves their triggers.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use anyhow::Context as _;
 use clap::Parser;
-use daemon::{SystemClock, SystemIds, identity::Verifier, shutdown::Shutdown};
+use daemon::{SystemClock, SystemIds, identity::Verifier, serve::Health, shutdown::Shutdown};
 use domain::{Clock, IdSource, ServiceName};
 use tokio::net::TcpListener;
 use worker::{
@@ -53,11 +59,15 @@ async fn run(config: &WorkerConfig, insecure: Insecure) -> anyhow::Result<()> {
         ids,
         shutdown: shutdown.clone(),
     };
+    // Says that it can do its work once its queues are there, and no more once it is told to stop.
+    let running = Arc::new(AtomicBool::new(false));
     if let Some(address) = config.listen_address(insecure)? {
         let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
         let verifier = Verifier::new(config.registry()?, clock);
         let tls = config.server_tls()?;
-        let (routes, soft) = (trigger_routes(&parts)?, shutdown.soft.clone());
+        let (ready, stopping) = (Arc::clone(&running), shutdown.soft.clone());
+        let health = Health::new(move || ready.load(Ordering::Acquire) && !stopping.is_cancelled());
+        let (routes, soft) = (trigger_routes(&parts)?.add_service(health), shutdown.soft.clone());
         tracing::info!(%address, "serving triggers");
         shutdown.tasks.spawn(async move {
             if let Err(error) = daemon::serve::grpc_over(listener, tls, (routes, verifier), soft.clone()).await {
@@ -69,7 +79,10 @@ async fn run(config: &WorkerConfig, insecure: Insecure) -> anyhow::Result<()> {
     let stopping = shutdown.clone();
     let stopped = tokio::spawn(async move { stopping.run().await });
     match Worker::start(parts).await {
-        Ok(handle) => tracing::info!(services = ?handle.services(), "running"),
+        Ok(handle) => {
+            running.store(true, Ordering::Release);
+            tracing::info!(services = ?handle.services(), "running");
+        }
         Err(WorkerError::Stopped) => {}
         Err(error) => {
             shutdown.soft.cancel();
