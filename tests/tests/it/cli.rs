@@ -98,6 +98,7 @@ async fn what_is_there_who_did_what_and_who_one_is() {
     assert_eq!(shell.run(&missing).await.ended(3).json()["missing"].as_array().map(Vec::len), Some(1));
     let audited = json(&["audit", "list", "--tracking-id", "CHG-2"]).await;
     assert_eq!(texts(&audited, "outcome"), ["ACCEPTED"], "{audited}");
+    narrowed_audit(&shell).await;
     let triggers = json(&["trigger", "list"]).await;
     assert!(texts(&triggers, "name").contains(&"model-refresh"), "{triggers}");
 
@@ -259,4 +260,25 @@ async fn a_backup_of_a_running_product_is_restored_and_goes_on() {
     let operation: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(operation["summary"]["labels"], 60, "{operation}");
     assert_eq!(program.stop(START_LIMIT).await, Some(0));
+}
+
+/// The audit log by each of its filters: what was touched above is found, and by any other value it is not.
+async fn narrowed_audit(shell: &Shell) {
+    let all = [
+        ("--actor", "operator@test", "another@test"),
+        ("--action", "touch", "pause"),
+        ("--outcome", "accepted", "refused"),
+        ("--since", "1h", "2999-01-01T00:00:00Z"),
+        ("--until", "2999-01-01T00:00:00Z", "1h"),
+    ];
+    for (flag, right, other) in all {
+        for (value, found) in [(right, 1), (other, 0)] {
+            let line = ["audit", "list", "--tracking-id", "CHG-2", flag, value, "-o", "json"];
+            let entries = shell.run(&line).await.ended(0).json();
+            assert_eq!(entries.as_array().map(Vec::len), Some(found), "{flag} {value}: {entries}");
+        }
+    }
+    for wrong in [["--since", "yesterday"], ["--outcome", "lost"]] {
+        shell.run(&[&["audit", "list"], &wrong[..]].concat()).await.ended(2);
+    }
 }
