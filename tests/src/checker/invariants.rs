@@ -16,7 +16,7 @@ pub(super) const ALL: &[Invariant] = &[
     },
     Invariant {
         // Waiting, leased and failed are counted from the rows; done, coalesced and cancelled are the ledger's word, so
-        // the equation ties it to what really lies in the queues.
+        // the equation ties it to what really lies in the queues. What waits in a cancelled lane was counted as cancelled.
         name: "enqueued = done + failed + coalesced + cancelled + waiting + leased, the last two and failed counted from rows",
         violations: "
             WITH ledger AS (
@@ -34,6 +34,7 @@ pub(super) const ALL: &[Invariant] = &[
                 SELECT lane, queue, is_parent, sum(waits) AS waiting, sum(leased) AS leased, sum(dead) AS dead
                 FROM (
                     SELECT lane, queue, is_parent, 1 AS waits, 0 AS leased, 0 AS dead FROM cqs_waiting
+                    WHERE lane NOT IN (SELECT lane FROM cqs_lane WHERE cancelled_at IS NOT NULL)
                     UNION ALL
                     SELECT l.lane, l.queue, r.is_parent, 0, 1, 0
                     FROM cqs_leased r JOIN cqs_lease l ON l.generation = r.lease
@@ -73,9 +74,24 @@ pub(super) const ALL: &[Invariant] = &[
         violations: "
             SELECT format('%s %s finished at %s', tenant, tracking_id, finished_at) FROM cqs_operation o
             WHERE (finished_at IS NOT NULL) <> (
-                NOT EXISTS (SELECT 1 FROM cqs_waiting w WHERE w.lane = o.lane)
+                NOT EXISTS (SELECT 1 FROM cqs_waiting w JOIN cqs_lane l USING (lane)
+                    WHERE w.lane = o.lane AND l.cancelled_at IS NULL)
                 AND NOT EXISTS (SELECT 1 FROM cqs_leased r JOIN cqs_lease l ON l.generation = r.lease WHERE l.lane = o.lane)
                 AND NOT EXISTS (SELECT 1 FROM cqs_retry t WHERE t.lane = o.lane AND t.done = 0))",
+    },
+    Invariant {
+        name: "what still waits in a cancelled lane is being cleared, and was counted as cancelled",
+        violations: "
+            SELECT format('lane %d queue %d: %d rows, %d cancelled, clearing %d', lane, queue, rows, cancelled, clearing)
+            FROM (
+                SELECT w.lane, w.queue, w.is_parent, l.clearing, count(*) AS rows,
+                    (SELECT coalesce(sum(cancelled), 0) FROM (
+                        SELECT lane, queue, is_parent, cancelled FROM cqs_ledger
+                        UNION ALL SELECT lane, queue, is_parent, cancelled FROM cqs_ledger_delta) c
+                        WHERE c.lane = w.lane AND c.queue = w.queue AND c.is_parent = w.is_parent) AS cancelled
+                FROM cqs_waiting w JOIN cqs_lane l USING (lane)
+                WHERE l.cancelled_at IS NOT NULL GROUP BY w.lane, w.queue, w.is_parent)
+            WHERE clearing = 0 OR rows > cancelled",
     },
     Invariant {
         name: "failures of operations are counted by cause, with those that a retry took over",

@@ -52,6 +52,8 @@ const DEFECTS: &[(&str, &str)] = &[
     ("INSERT INTO cqs_audit (at, service, operator_subject, tenant, action, tracking_id, reason, request_digest, outcome, error_code, detail)
         SELECT at, service, operator_subject, tenant, action, tracking_id, reason, request_digest, outcome, error_code, detail FROM cqs_audit", "an operation has a lane"),
     ("UPDATE cqs_operation SET finished_at = 90", "finished exactly"),
+    ("UPDATE cqs_lane SET cancelled_at = 90 WHERE lane = 2", "waits in a cancelled lane"),
+    ("UPDATE cqs_lane SET cancelled_at = 90, clearing = 1 WHERE lane = 2", "waits in a cancelled lane"),
     ("INSERT INTO cqs_lease VALUES (7, 1, 1, '', 'ecc-image-render-service', 'w', 99)", "a lease holds items"),
     ("DELETE FROM cqs_lease WHERE generation = 5", "has its lease"),
     ("INSERT INTO cqs_leased SELECT 6, 11, 0, dto_type, urn, '', 70, '', 0, 0, 0, '' FROM cqs_waiting WHERE id = 11", "in one place"),

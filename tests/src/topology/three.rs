@@ -43,15 +43,20 @@ fn command(name: &str, config: &Path) -> Command {
 impl Topology {
     /// The three processes, empty, until the gateway says that it is ready and the worker's queues exist.
     pub async fn three() -> Self {
-        Self::three_over(None).await
+        Self::three_over(None, "").await
     }
 
     /// Likewise, the platform's data in PostgreSQL.
     pub async fn three_on_postgres() -> Self {
-        Self::three_over(Some(Database::new().expect("a database"))).await
+        Self::three_over(Some(Database::new().expect("a database")), "").await
     }
 
-    async fn three_over(postgres: Option<Database>) -> Self {
+    /// As [`Self::three`], with further sections in the gateway's configuration.
+    pub async fn three_with(sections: &str) -> Self {
+        Self::three_over(None, sections).await
+    }
+
+    async fn three_over(postgres: Option<Database>, sections: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let data = DataDir::create(&folder.path().join("data")).expect("a data directory");
         data.write_registry().expect("a registry");
@@ -75,7 +80,7 @@ impl Topology {
              log = \"json\"\n\n[triggers]\necc-image-render-service = [\"http://{triggers}\"]\n\
              studio-renderer = [\"http://{triggers}\"]\n\n\
              [[issuers]]\nissuer = \"{LOCAL_ISSUER}\"\naudience = \"{LOCAL_AUDIENCE}\"\nalgorithms = [\"EdDSA\"]\n\
-             keys = [{{ ed25519 = \"{key}\" }}]\n",
+             keys = [{{ ed25519 = \"{key}\" }}]\n\n{sections}",
             key = issuer.public().as_str()
         );
         let start = |name: &str, program: &str, config: &str| {
@@ -91,15 +96,7 @@ impl Topology {
             program.shows(&format!("to say {sign:?}"), START_LIMIT, |text| text.contains(sign).then_some(())).await;
         }
         let base = format!("http://{rest}");
-        let anonymous = Rest::new(&base, None);
-        until("the gateway to be ready", START_LIMIT, || async {
-            match anonymous.try_get("/readyz").await {
-                Some(answer) if answer.status == 200 => Ok(()),
-                Some(answer) => Err(answer.text()),
-                None => Err("no answer".to_owned()),
-            }
-        })
-        .await;
+        ready(&base).await;
         let door = |address: SocketAddr| daemon::channel::connect(&[format!("http://{address}")]).expect("an address");
         Self {
             doors: Doors { platform: door(platform), triggers: door(triggers), keys: Doors::keys_in(&data.keys()) },
@@ -113,4 +110,29 @@ impl Topology {
             folder,
         }
     }
+
+    /// SIGKILL to the gateway of the three; the others go on.
+    pub async fn kill_gateway(&mut self) {
+        self.programs.last_mut().expect("the gateway is the last of the three").kill().await;
+    }
+
+    /// Starts it again over its configuration, at its address.
+    pub async fn start_gateway(&mut self) {
+        let path = self.folder.path().join("gateway.toml");
+        let gateway = Program::start("gateway", command("reshelf-gateway", &path), self.folder.path());
+        *self.programs.last_mut().expect("the gateway is the last of the three") = gateway;
+        ready(&self.base).await;
+    }
+}
+
+async fn ready(base: &str) {
+    let anonymous = Rest::new(base, None);
+    until("the gateway to be ready", START_LIMIT, || async {
+        match anonymous.try_get("/readyz").await {
+            Some(answer) if answer.status == 200 => Ok(()),
+            Some(answer) => Err(answer.text()),
+            None => Err("no answer".to_owned()),
+        }
+    })
+    .await;
 }

@@ -42,7 +42,7 @@ fn stage<'o>(operation: &'o Value, name: &str) -> &'o Value {
 }
 
 /// Versions two of a model, so that a refresh has something to do.
-async fn changed_shelf(topology: &Topology, labels: usize) -> Shelf {
+pub(crate) async fn changed_shelf(topology: &Topology, labels: usize) -> Shelf {
     let shelf = Shelf::write(&topology.doors, "acme", &[("alpha", labels)]).await;
     topology.quiet().await;
     shelf.import(&topology.doors, vec![shelf.model("alpha", tests::data::layout("alpha", 2))]).await;
@@ -161,7 +161,7 @@ async fn a_cancel_answers_a_receipt_and_the_brake_stops_all_but_live_work() {
 }
 
 /// What the ECC renderer asks of CQS for so many labels that a second operator must approve it.
-fn large(shelf: &Shelf, id: &str) -> SelfEnqueueRequest {
+pub(crate) fn large(shelf: &Shelf, id: &str) -> SelfEnqueueRequest {
     let parent = shelf.model_parent("alpha");
     SelfEnqueueRequest {
         queue_name: ServiceName::EccImageRender.to_string(),

@@ -9,6 +9,7 @@
     reason = "this binary is tests throughout; helpers beside the tests fail as tests do"
 )]
 
+mod approval;
 mod architecture;
 mod bad_input;
 mod cli;
@@ -19,18 +20,24 @@ mod configuration;
 mod contracts;
 mod control;
 mod corpus;
+mod counts;
 mod docs;
 mod first_hour;
 mod follow;
 mod fuzz;
 mod gates;
+mod gateway_restart;
+mod hold;
+mod identical;
 mod identity_provider;
 mod kill;
 mod kill_two_stage;
 mod label_failures;
+mod live_changes;
 mod model_refresh;
 mod plans;
 mod preview;
+mod random_history;
 mod rpc_policy;
 mod secrets;
 mod statements;

@@ -20,20 +20,22 @@ use tokio::{
 use crate::model_refresh::{MODEL_REFRESH, refresh};
 
 /// `whsec_` and 32 bytes.
-const SECRET: &str = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
+pub(crate) const SECRET: &str = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
 
 /// One call that came.
 #[derive(Debug, Clone)]
-struct Told {
-    headers: BTreeMap<String, String>,
-    body: Value,
+pub(crate) struct Told {
+    pub(crate) headers: BTreeMap<String, String>,
+    pub(crate) body: Value,
+    /// The body as it came.
+    pub(crate) text: String,
 }
 
 /// What an endpoint was told so far.
-type Inbox = Arc<Mutex<Vec<Told>>>;
+pub(crate) type Inbox = Arc<Mutex<Vec<Told>>>;
 
 /// An endpoint that answers its first call with 503 and all others with 204.
-async fn endpoint() -> (String, Inbox) {
+pub(crate) async fn endpoint() -> (String, Inbox) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("its address");
     let inbox = Inbox::default();
@@ -55,8 +57,9 @@ async fn endpoint() -> (String, Inbox) {
             if refused {
                 let headers = head.lines().filter_map(|line| line.split_once(": "));
                 let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-                let body = serde_json::from_str(&body).expect("JSON");
-                told.lock().await.push(Told { headers, body });
+                let text = body;
+                let body = serde_json::from_str(&text).expect("JSON");
+                told.lock().await.push(Told { headers, body, text });
             }
             refused = true;
             let answer = format!("HTTP/1.1 {answer}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
