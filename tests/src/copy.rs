@@ -44,7 +44,8 @@ impl Tables {
     }
 }
 
-async fn migrate(to: &mut SqliteConnection) {
+/// Gives an empty database the schema of `migrations/sqlite`.
+pub(crate) async fn migrate(to: &mut SqliteConnection) {
     let folder = workspace_root().join("migrations/sqlite");
     let mut files: Vec<_> =
         std::fs::read_dir(&folder).expect("the migrations").map(|entry| entry.expect("a migration").path()).collect();

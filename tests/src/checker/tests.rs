@@ -8,12 +8,12 @@ use sqlx::{
 };
 use tempfile::TempDir;
 
-use crate::{source::workspace_root, tables::Tables};
+use crate::{copy::migrate, tables::Tables};
 
 /// A small sound state: one operation (lane 2) with 5 labels in queue 1 (2 done, 1 dead, 1 waiting, 1 leased) and its
 /// parent done; one ordinary change waiting; one lease of a store in the exclusive queue 2; a label with its link.
 const SOUND: &str = "
-INSERT INTO cqs_queue VALUES (1, 'ecc-image-render-service', '[]', '[]', 0), (2, 'hardware-exporter', '[]', '[]', 1);
+INSERT INTO cqs_queue (queue, name, subscriptions, shapes, exclusive_by_store) VALUES (1, 'ecc-image-render-service', '[]', '[]', 0), (2, 'hardware-exporter', '[]', '[]', 1);
 INSERT INTO cqs_lane (lane, tenant, kind, tracking_id, created_at) VALUES (1, 'T', 'ordinary', '', 0), (2, 'T', 'operation', 'op', 0);
 INSERT INTO cqs_waiting (id, queue, lane, store, is_parent, dto_type, urn, alias, sla, tracking_id, attempts, alone, lapses_alone, cursor) VALUES
     (10, 1, 2, '', 0, 'ecclink.v1', 't/T/s/S/ecclinks/A', '', 70, '', 0, 0, 0, ''),
@@ -24,12 +24,14 @@ INSERT INTO cqs_leased VALUES
     (6, 13, 0, 'eslimage.v1', 't/T/s/S/eslimages/B', '', 70, '', 0, 0, 0, '');
 INSERT INTO cqs_dead (row_id, queue, lane, is_parent, dto_type, urn, alias, sla, tracking_id, attempts, cursor, cause, at)
     VALUES (9, 1, 2, 0, 'ecclink.v1', 't/T/s/S/ecclinks/C', '', 70, '', 0, '', 'broken', 80);
+INSERT INTO cqs_dead_group (lane, queue, cause, failed, retried, sample_urn) VALUES (2, 1, 'broken', 1, 0, 't/T/s/S/ecclinks/C');
 INSERT INTO cqs_head (queue, lane, store, bulk, ready_labels, label_sla) VALUES (1, 1, '', 0, 1, 60), (1, 2, '', 1, 1, 70);
 INSERT INTO cqs_operation (tenant, tracking_id, lane, queue, trigger_name, scope, reason, operator_subject, accepted_at, sla, items_digest, items_enqueued)
     VALUES ('T', 'op', 2, 'ecc-image-render-service', 'model-refresh', '', 'r', 'o', 0, 70, '', 1);
 INSERT INTO cqs_audit (at, service, operator_subject, tenant, action, tracking_id, reason, request_digest, outcome, error_code, detail)
     VALUES (0, 'ecc-image-render-service', 'o', 'T', 'SelfEnqueue', 'op', 'r', '', 'accepted', '', '');
-INSERT INTO cqs_ledger VALUES (2, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0), (2, 1, 0, 4, 2, 1, 0, 0, 0, 2, 0);
+INSERT INTO cqs_ledger (lane, queue, is_parent, enqueued, done, unchanged, failed, coalesced, cancelled, waiting, leased) VALUES
+    (2, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0), (2, 1, 0, 4, 2, 1, 0, 0, 0, 2, 0);
 INSERT INTO cqs_ledger_delta (lane, queue, is_parent, enqueued, done, unchanged, failed, coalesced, cancelled, waiting, leased)
     VALUES (2, 1, 0, 1, 0, 0, 1, 0, 0, -1, 1);
 INSERT INTO dto VALUES ('T', 'ecclink.v1', 'S', 'A', 1, 0, 'svc:record-import', NULL, '[]', x'0a014912014d');
@@ -47,18 +49,20 @@ const DEFECTS: &[(&str, &str)] = &[
     ("UPDATE cqs_ledger SET done = done + 1, enqueued = enqueued + 1, waiting = waiting - 1, failed = failed + 1 WHERE is_parent = 0", "enqueued ="),
     ("UPDATE cqs_ledger SET unchanged = 9 WHERE is_parent = 0", "enqueued ="),
     ("DELETE FROM cqs_ledger_delta", "enqueued ="),
-    ("INSERT INTO cqs_ledger VALUES (1, 1, 0, 1, 1, 0, 0, 0, 0, 0, 0)", "only operations"),
+    ("INSERT INTO cqs_ledger (lane, queue, is_parent, enqueued, done, unchanged, failed, coalesced, cancelled, waiting, leased) VALUES (1, 1, 0, 1, 1, 0, 0, 0, 0, 0, 0)", "only operations"),
     ("UPDATE cqs_lane SET tracking_id = 'other' WHERE lane = 2", "an operation has a lane"),
     ("INSERT INTO cqs_audit (at, service, operator_subject, tenant, action, tracking_id, reason, request_digest, outcome, error_code, detail)
         SELECT at, service, operator_subject, tenant, action, tracking_id, reason, request_digest, outcome, error_code, detail FROM cqs_audit", "an operation has a lane"),
     ("UPDATE cqs_operation SET finished_at = 90", "finished exactly"),
     ("UPDATE cqs_lane SET cancelled_at = 90 WHERE lane = 2", "waits in a cancelled lane"),
     ("UPDATE cqs_lane SET cancelled_at = 90, clearing = 1 WHERE lane = 2", "waits in a cancelled lane"),
+    ("UPDATE cqs_dead_group SET failed = 2", "counted by cause"),
     ("INSERT INTO cqs_lease VALUES (7, 1, 1, '', 'ecc-image-render-service', 'w', 99)", "a lease holds items"),
     ("DELETE FROM cqs_lease WHERE generation = 5", "has its lease"),
     ("INSERT INTO cqs_leased SELECT 6, 11, 0, dto_type, urn, '', 70, '', 0, 0, 0, '' FROM cqs_waiting WHERE id = 11", "in one place"),
     ("DROP INDEX cqs_waiting_same;
-        INSERT INTO cqs_waiting SELECT 99, queue, lane, store, is_parent, dto_type, urn, alias, sla, tracking_id, attempts, due_at, alone, lapses_alone, cursor FROM cqs_waiting WHERE id = 11", "is unique"),
+        INSERT INTO cqs_waiting (id, queue, lane, store, is_parent, dto_type, urn, alias, sla, tracking_id, attempts, due_at, alone, lapses_alone, cursor)
+        SELECT 99, queue, lane, store, is_parent, dto_type, urn, alias, sla, tracking_id, attempts, due_at, alone, lapses_alone, cursor FROM cqs_waiting WHERE id = 11", "is unique"),
     ("INSERT INTO cqs_leased VALUES (5, 20, 1, 'ecclink.v1', 't/T/s/S/eccmodels/M', 'by_eccmodel', 70, '', 0, 0, 0, ''), (5, 21, 1, 'ecclink.v1', 't/T/s/S/eccmodels/N', 'by_eccmodel', 70, '', 0, 0, 0, '')", "leased alone"),
     ("UPDATE cqs_waiting SET urn = 't/U/s/S/ecclinks/A' WHERE id = 11", "a lane of its tenant"),
     ("UPDATE cqs_waiting SET lane = 3 WHERE id = 11", "a lane of its tenant"),
@@ -83,10 +87,7 @@ const DEFECTS: &[(&str, &str)] = &[
 async fn sound() -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let mut connection = open(&folder.path().join("reshelf.db")).await;
-    for name in ["0001_cqs.sql", "0002_dtoflow.sql"] {
-        let path = workspace_root().join("migrations/sqlite").join(name);
-        run(&mut connection, fs::read_to_string(path).expect("a migration")).await;
-    }
+    migrate(&mut connection).await;
     run(&mut connection, SOUND.to_owned()).await;
     connection.close().await.expect("closed");
     folder
