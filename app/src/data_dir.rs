@@ -4,6 +4,8 @@
 //! reshelf.db               records, queues, ledger, audit
 //! keys/<service>.key       one private key per service
 //! keys/operator-issuer.key signs operator tokens
+//! keys/audit.key           signs checkpoints of the audit log
+//! audit/checkpoints.jsonl  these checkpoints, unless they are told to lie elsewhere
 //! registry.toml            what each service may do; written anew at every start
 //! operator.token           a token for the printed commands; written anew at every start
 //! platform.addr            where a running `dev` answers gRPC
@@ -134,6 +136,21 @@ impl DataDir {
         read_or_generate(&self.keys().join("operator-issuer.key"))
     }
 
+    /// The key that signs checkpoints of the audit log; made when there is none yet.
+    pub fn audit_key(&self) -> Result<ServiceKey, KeyError> {
+        read_or_generate(&self.keys().join("audit.key"))
+    }
+
+    /// The public half of that key; none is made.
+    pub fn audit_public_key(&self) -> Result<PublicKey, KeyError> {
+        Ok(ServiceKey::read(&self.keys().join("audit.key"))?.public().clone())
+    }
+
+    /// Checkpoints of the audit log.
+    pub fn audit_checkpoints(&self) -> PathBuf {
+        self.0.join("audit/checkpoints.jsonl")
+    }
+
     /// Writes the registry in which every service has its standard grants with its key of this directory.
     pub fn write_registry(&self) -> anyhow::Result<Registry> {
         let keys: Vec<(ServiceName, PublicKey)> = SERVICES
@@ -146,7 +163,8 @@ impl DataDir {
     }
 }
 
-fn read_or_generate(path: &Path) -> Result<ServiceKey, KeyError> {
+/// The key of that file; made when there is none.
+pub(crate) fn read_or_generate(path: &Path) -> Result<ServiceKey, KeyError> {
     match ServiceKey::read(path) {
         Err(KeyError::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
             let key = ServiceKey::generate()?;

@@ -1,7 +1,8 @@
 //! The program `reshelf` and the composition of its processes, so that tests start the very same topologies.
 //!
 //! In reading order: [`platform`] puts DTOflow and CQS together over one database, [`dev`] puts everything into one
-//! process, [`demo`] is the tenant it loads, [`records`] writes records, [`data_dir`] says what lies where, [`cli`]
+//! process, [`demo`] is the tenant it loads, [`upkeep`] is what a
+//! platform does beside, [`records`] writes records, [`data_dir`] says what lies where, [`cli`]
 //! speaks to a gateway as an operator, [`commands`] are the program's, [`mod@bench`] measures.
 //!
 //! Invariants
@@ -18,3 +19,4 @@ pub mod demo;
 pub mod dev;
 pub mod platform;
 pub mod records;
+pub mod upkeep;

@@ -28,6 +28,8 @@ use proto::Transport;
 use tokio::net::TcpListener;
 use tonic::service::Routes;
 
+use crate::upkeep::Upkeep;
+
 /// Least room on the database's disk for the platform to call itself ready: the log of a busy minute.
 const SPACE_MIN_BYTES: u64 = 16 * 1024 * 1024;
 
@@ -80,6 +82,30 @@ impl Database {
                 let opened = PostgresDb::open(postgres::OpenOptions::new(url.clone())).await?;
                 Ok(Self(Engine::Postgres(opened)))
             }
+        }
+    }
+
+    /// Opens an existing database of this build's schema only to look at it: no lease is ended, nothing is made or migrated.
+    pub(crate) async fn look_at(url: &DatabaseUrl) -> anyhow::Result<Self> {
+        match url {
+            DatabaseUrl::Sqlite(path) => {
+                anyhow::ensure!(path.exists(), "there is no {}", path.display());
+                let refuse = OpenOptions { schema: SchemaChange::Refuse, ..OpenOptions::new(path) };
+                Ok(Self(Engine::Sqlite(SqliteDb::open(refuse).await?)))
+            }
+            DatabaseUrl::Postgres(url) => {
+                let refuse =
+                    postgres::OpenOptions { schema: SchemaChange::Refuse, ..postgres::OpenOptions::new(url.clone()) };
+                Ok(Self(Engine::Postgres(PostgresDb::open(refuse).await?)))
+            }
+        }
+    }
+
+    /// The queues, ledger and audit log in it.
+    pub(crate) fn cqs(&self) -> Arc<dyn CqsStore> {
+        match &self.0 {
+            Engine::Sqlite(db) => Arc::new(SqliteCqsStore::new(db.clone())),
+            Engine::Postgres(db) => Arc::new(PostgresCqsStore::new(db.clone(), Queues::default())),
         }
     }
 
@@ -213,9 +239,13 @@ impl Platform {
         daemon::serve::grpc_over(listener, tls, served, shutdown.soft.clone()).await
     }
 
-    /// Starts the upkeep of queues and ledger, until `shutdown`; then long polls answer at once, so that nobody waits for
-    /// work that is not handed out any more.
-    pub fn maintain(&self, shutdown: &Shutdown) {
+    /// Starts the upkeep of queues, ledger and audit log, until `shutdown`; then long polls answer at once, so that nobody waits for
+    /// work that is not handed out any more. Refused where the audit log cannot be signed as it should.
+    pub fn maintain(&self, upkeep: Upkeep, shutdown: &Shutdown) -> anyhow::Result<()> {
+        let Upkeep { retention, audit } = upkeep;
+        if let Some(seal) = audit {
+            seal.start(Arc::clone(&self.cqs), Arc::clone(&self.clock), (retention, shutdown.clone()))?;
+        }
         let (wakeups, soft) = (self.wakeups.clone(), shutdown.soft.clone());
         shutdown.tasks.spawn(async move {
             soft.cancelled().await;
@@ -233,7 +263,8 @@ impl Platform {
             });
         }
         let maintainer = Maintainer::new(Arc::clone(&self.cqs), Arc::clone(&self.clock), self.wakeups.clone());
-        shutdown.tasks.spawn(maintainer.run(shutdown.clone()));
+        shutdown.tasks.spawn(maintainer.keeping(retention).run(shutdown.clone()));
+        Ok(())
     }
 
     /// Notifications that wait or are leased, over all queues. Nothing is to be done when it is 0: outputs are written,

@@ -54,7 +54,7 @@ impl Bench {
         };
         let platform = Platform::open(&database, parts).await?;
         let shutdown = Shutdown::default();
-        platform.maintain(&shutdown);
+        platform.maintain(crate::upkeep::Upkeep::default(), &shutdown)?;
         let credentials = ServiceName::ALL
             .iter()
             .map(|service| {

@@ -77,6 +77,15 @@ pub(super) async fn run(args: &Args) -> anyhow::Result<Exit> {
     };
     let mut builder = fs::DirBuilder::new();
     builder.mode(0o700).create(&args.to).with_context(|| format!("cannot make the folder {}", args.to.display()))?;
+    // Before the database: checkpoints of the audit log must not tell of entries that the copy does not have.
+    let mut files = Vec::new();
+    for name in beside {
+        let from = args.data_dir.join(&name);
+        if args.with_keys {
+            copy_private(&from, &args.to.join(&name))?;
+        }
+        files.push(json!({"path": name.display().to_string(), "sha256": digest(&from)?, "copied": args.with_keys}));
+    }
     let target = args.to.join("reshelf.db");
     let copied = db::sqlite::copy(&database, &target).await.context("the copy failed; remove its folder")?;
     anyhow::ensure!(
@@ -86,14 +95,6 @@ pub(super) async fn run(args: &Args) -> anyhow::Result<Exit> {
     );
 
     fs::set_permissions(&target, fs::Permissions::from_mode(0o600))?;
-    let mut files = Vec::new();
-    for name in beside {
-        let from = args.data_dir.join(&name);
-        if args.with_keys {
-            copy_private(&from, &args.to.join(&name))?;
-        }
-        files.push(json!({"path": name.display().to_string(), "sha256": digest(&from)?, "copied": args.with_keys}));
-    }
     let manifest = json!({
         "made_at": SystemClock.now().to_string(),
         "program": concat!("reshelf ", env!("CARGO_PKG_VERSION")),

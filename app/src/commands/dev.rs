@@ -25,6 +25,9 @@ pub(super) struct Args {
     /// Where the data lies, e.g. `postgres://reshelf@localhost/reshelf`; left out: in a file of the data directory
     #[arg(long)]
     database: Option<DatabaseUrl>,
+    /// Where the audit log's signed checkpoints lie; left out: in the data directory
+    #[arg(long, value_name = "FILE")]
+    audit_checkpoints: Option<PathBuf>,
     /// Where the REST API listens
     #[arg(long, default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
@@ -46,6 +49,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
     let options = DevOptions {
         data_dir: args.data_dir,
         database: args.database,
+        audit_checkpoints: args.audit_checkpoints,
         listen: args.listen,
         hardware: args.hardware,
         clock: Arc::new(SystemClock),

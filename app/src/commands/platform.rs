@@ -1,7 +1,9 @@
 //! `reshelf platform`: DTOflow and CQS over gRPC.
 
 use std::{
+    fs,
     net::SocketAddr,
+    os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -20,7 +22,11 @@ use serde::Deserialize;
 use tokio::net::TcpListener;
 
 use super::require_allowed;
-use crate::platform::{Database, Platform, PlatformParts};
+use crate::{
+    data_dir::read_or_generate,
+    platform::{Database, Platform, PlatformParts},
+    upkeep::{AuditSeal, RetentionConfig, Upkeep},
+};
 
 /// What is logged unless `RESHELF_LOG` says otherwise.
 const LOG_FILTER: &str = "info";
@@ -52,9 +58,51 @@ struct Config {
     /// The server's certificate, and whose client certificates it wants; left out: no TLS.
     #[serde(default)]
     tls: Option<ServerTlsConfig>,
+    /// Where the audit log is signed.
+    #[serde(default)]
+    audit: AuditConfig,
+    /// How long what is over is kept.
+    #[serde(default)]
+    retention: RetentionConfig,
     /// How log lines look.
     #[serde(default)]
     log: Log,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct AuditConfig {
+    /// Whether this process signs, or stands by to.
+    sign: bool,
+    /// The file of checkpoints; made with its folder when absent.
+    checkpoints: PathBuf,
+    /// The private key; made with its folder when absent.
+    key: PathBuf,
+}
+
+impl Default for AuditConfig {
+    fn default() -> Self {
+        Self { sign: true, checkpoints: "audit/checkpoints.jsonl".into(), key: "keys/audit.key".into() }
+    }
+}
+
+impl AuditConfig {
+    fn seal(&self, folder: &Path) -> anyhow::Result<Option<AuditSeal>> {
+        if !self.sign {
+            return Ok(None);
+        }
+        let path = folder.join(&self.key);
+        if let Some(keys) = path.parent().filter(|keys| !keys.as_os_str().is_empty()) {
+            let mut builder = fs::DirBuilder::new();
+            builder
+                .recursive(true)
+                .mode(0o700)
+                .create(keys)
+                .with_context(|| format!("cannot make {}", keys.display()))?;
+        }
+        let key = read_or_generate(&path).context("no key to sign with; `audit.key` in the configuration names it")?;
+        Ok(Some(AuditSeal { checkpoints: folder.join(&self.checkpoints), key }))
+    }
 }
 
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
@@ -83,13 +131,16 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
     let registry = RegistrySource::file(&folder.join(&config.registry))?;
     let tls = config.tls.as_ref().map(|tls| ServerTls::new(tls, folder, &[b"h2"])).transpose().context("tls")?;
 
+    let retention = config.retention.settings()?;
+    let upkeep = Upkeep { retention, audit: config.audit.seal(folder).context("audit")? };
+
     let database = Database::open_url(&url, folder).await?;
     let listener =
         TcpListener::bind(config.listen).await.with_context(|| format!("cannot listen on {}", config.listen))?;
     let shutdown = Shutdown::default();
     let parts = PlatformParts { registry, clock: Arc::new(SystemClock), ids: Arc::new(SystemIds) };
     let platform = Platform::open(&database, parts).await?;
-    platform.maintain(&shutdown);
+    platform.maintain(upkeep, &shutdown)?;
     let scheme = if tls.is_some() { "https" } else { "http" };
     println!("listening on {scheme}://{}", listener.local_addr()?);
 

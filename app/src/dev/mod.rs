@@ -38,6 +38,7 @@ use crate::{
     data_dir::{DataDir, write_private},
     demo,
     platform::{Database, Platform, PlatformParts},
+    upkeep::{AuditSeal, Upkeep},
 };
 
 /// How long the operator token of the printed commands is good for, in seconds: a working day with its evening.
@@ -72,6 +73,8 @@ pub struct DevOptions {
     pub data_dir: PathBuf,
     /// Where the data lies; none: in a file of the data directory.
     pub database: Option<DatabaseUrl>,
+    /// Where the audit log's signed checkpoints lie; none: in the data directory.
+    pub audit_checkpoints: Option<PathBuf>,
     /// Where the REST API listens.
     pub listen: SocketAddr,
     /// What the demo's labels hang on.
@@ -113,7 +116,7 @@ type Ended = Arc<OnceLock<String>>;
 
 /// Starts everything. What can be refused (a lock, a port) is refused before anything is written.
 pub async fn start(options: DevOptions) -> anyhow::Result<Dev> {
-    let DevOptions { data_dir, database, listen, hardware, clock, ids } = options;
+    let DevOptions { data_dir, database, audit_checkpoints, listen, hardware, clock, ids } = options;
     let dir = DataDir::create(&data_dir)?;
     let database = match &database {
         None => Database::open(&dir.database()).await?,
@@ -127,7 +130,9 @@ pub async fn start(options: DevOptions) -> anyhow::Result<Dev> {
     let shutdown = Shutdown::default();
     let parts = PlatformParts { registry: registry.into(), clock: Arc::clone(&clock), ids: Arc::clone(&ids) };
     let platform = Platform::open(&database, parts).await?;
-    platform.maintain(&shutdown);
+    let seal =
+        AuditSeal { checkpoints: audit_checkpoints.unwrap_or_else(|| dir.audit_checkpoints()), key: dir.audit_key()? };
+    platform.maintain(Upkeep { audit: Some(seal), ..Upkeep::default() }, &shutdown)?;
     let credentials = ServiceName::ALL
         .iter()
         .map(|service| {

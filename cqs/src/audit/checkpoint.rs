@@ -5,7 +5,7 @@
 //! breaks after `reshelf-audit-checkpoint-1`. So lines can be neither changed nor taken out of the midst.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, File, OpenOptions, TryLockError},
     io::{self, BufRead as _, BufReader, Write as _},
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
@@ -82,6 +82,12 @@ pub enum CheckpointError {
         #[source]
         source: io::Error,
     },
+    /// Another process appends to the file.
+    #[error("{path} is in use by another process")]
+    InUse {
+        /// Which.
+        path: String,
+    },
     /// A line is not what was written.
     #[error("{path}, line {line}: {what}")]
     Broken {
@@ -112,13 +118,19 @@ fn signed(line: &Line) -> String {
 impl Checkpoints {
     /// Opens the file of that path, made with its folder when absent, checks every line, and gives them.
     ///
-    /// A last line that was cut short by a crash was never told to anybody and is taken off.
+    /// A last line that was cut short by a crash was never told to anybody and is taken off. The file is this one's alone
+    /// until it is dropped.
     pub fn open(path: &Path, key: ServiceKey) -> Result<(Self, Vec<Checkpoint>), CheckpointError> {
         let failed = |source| CheckpointError::File { path: path.display().to_string(), source };
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
         }
         let file = OpenOptions::new().create(true).append(true).read(true).mode(0o600).open(path).map_err(failed)?;
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => return Err(CheckpointError::InUse { path: path.display().to_string() }),
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
+            Ok(()) => {}
+        }
         let text = fs::read(path).map_err(failed)?;
         let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         if whole < text.len() {

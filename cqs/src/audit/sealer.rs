@@ -46,6 +46,8 @@ pub struct AuditSealer {
     retention: RetentionSettings,
     /// When a checkpoint was signed last, or the process began.
     last_at: Timestamp,
+    /// The failure that was logged last and goes on; empty: none does.
+    told: String,
 }
 
 impl AuditSealer {
@@ -53,7 +55,7 @@ impl AuditSealer {
     pub fn new(store: Arc<dyn CqsStore>, clock: Arc<dyn Clock>, opened: (Checkpoints, Vec<Checkpoint>)) -> Self {
         let (file, signed) = opened;
         let last_at = clock.now();
-        Self { store, clock, file, signed, retention: RetentionSettings::default(), last_at }
+        Self { store, clock, file, signed, retention: RetentionSettings::default(), last_at, told: String::new() }
     }
 
     /// Keeps entries that long.
@@ -84,8 +86,15 @@ impl AuditSealer {
     }
 
     async fn logged(&mut self, now: bool) {
-        if let Err(error) = self.seal(now).await {
-            tracing::error!(%error, "the audit log was not signed");
+        let Err(error) = self.seal(now).await else {
+            self.told.clear();
+            return;
+        };
+        // One look a second would bury everything else in the log.
+        let text = error.to_string();
+        if text != self.told {
+            tracing::error!(%error, "the audit log is not signed");
+            self.told = text;
         }
     }
 

@@ -75,6 +75,8 @@ pub async fn verify(store: &dyn CqsStore, checkpoints: &[Checkpoint]) -> Result<
 
 struct Walk<'a> {
     checkpoints: &'a [Checkpoint],
+    /// Entry and hash of each, by entry.
+    signed: Vec<(i64, ChainHash)>,
     /// The entries up to here have no hash of their own.
     genesis: ChainHead,
     head: ChainHead,
@@ -92,7 +94,9 @@ impl<'a> Walk<'a> {
                 Anchor::Cut(head) => cut = Some(head),
             }
         }
-        let mut walk = Self { checkpoints, genesis, head: ChainHead::empty(), entries: 0, broken: None };
+        let mut signed: Vec<(i64, ChainHash)> = checkpoints.iter().map(|line| (line.head.id, line.head.hash)).collect();
+        signed.sort_by_key(|(id, _)| *id);
+        let mut walk = Self { checkpoints, signed, genesis, head: ChainHead::empty(), entries: 0, broken: None };
         if let Some(cut) = cut {
             if !checkpoints.iter().any(|line| line.kind == Kind::Cut && line.head == cut) {
                 walk.break_at(Broken::Cut { id: cut.id });
@@ -156,8 +160,9 @@ impl<'a> Walk<'a> {
         self.head = ChainHead { id, hash };
         self.entries += 1;
         if id > self.genesis.id {
-            let differs = |line: &&Checkpoint| line.head.id == id && line.head.hash != hash;
-            if self.checkpoints.iter().any(|line| differs(&line)) {
+            let from = self.signed.partition_point(|(signed, _)| *signed < id);
+            let mut here = self.signed.iter().skip(from).take_while(|(signed, _)| *signed == id);
+            if here.any(|(_, signed)| *signed != hash) {
                 self.break_at(Broken::Checkpoint { id });
             }
         }

@@ -37,6 +37,7 @@ impl Topology {
         let options = DevOptions {
             data_dir: folder.path().join("data"),
             database: postgres.as_ref().map(|database| database.url().parse().expect("a URL")),
+            audit_checkpoints: None,
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             hardware: app::dev::Hardware::Folder,
             clock: Arc::new(SystemClock),

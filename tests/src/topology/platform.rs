@@ -5,6 +5,7 @@ use std::sync::Arc;
 use app::{
     data_dir::DataDir,
     platform::{Database, Platform, PlatformParts},
+    upkeep::Upkeep,
 };
 use daemon::{SystemClock, SystemIds, shutdown::Shutdown};
 use tempfile::TempDir;
@@ -31,7 +32,7 @@ impl PlatformAlone {
         let parts = PlatformParts { registry: registry.into(), clock: Arc::new(SystemClock), ids: Arc::new(SystemIds) };
         let platform = Platform::open(&database, parts).await.expect("a platform");
         let shutdown = Shutdown::default();
-        platform.maintain(&shutdown);
+        platform.maintain(Upkeep::default(), &shutdown).expect("nothing to sign");
         let transport = platform.transport();
         let doors = Doors { platform: transport.clone(), triggers: transport, keys: Doors::keys_in(&data.keys()) };
         Self { doors, database, shutdown, _folder: folder }

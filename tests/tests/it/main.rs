@@ -11,6 +11,7 @@
 
 mod approval;
 mod architecture;
+mod audit_verify;
 mod bad_input;
 mod cli;
 mod cli_control;

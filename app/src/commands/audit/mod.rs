@@ -1,4 +1,6 @@
-//! `reshelf audit`: who did what, and what was refused.
+//! `reshelf audit`: who did what, and what was refused; whether that is still what was written.
+
+mod verify;
 
 use std::time::Duration;
 
@@ -24,6 +26,8 @@ pub(super) struct Args {
 enum What {
     /// Rows of the audit log, newest first
     List(ListArgs),
+    /// Check the log against its hash chain and its signed checkpoints, without a gateway
+    Verify(verify::VerifyArgs),
 }
 
 #[derive(Debug, ClapArgs)]
@@ -104,9 +108,9 @@ fn moment(text: &str) -> Result<Moment, String> {
 }
 
 pub(super) async fn run(args: Args) -> Result<Exit, CliError> {
-    let session = Session::open(&args.connection)?;
     match args.what {
-        What::List(list_args) => list(&session, &list_args).await,
+        What::List(list_args) => list(&Session::open(&args.connection)?, &list_args).await,
+        What::Verify(verify_args) => verify::run(verify_args, args.connection.output()).await,
     }
 }
 
