@@ -23,12 +23,12 @@ use std::{
 
 use anyhow::Context as _;
 use daemon::{
-    identity::{KeyError, ServiceCredentials},
+    identity::{KeyError, ServiceCredentials, ServiceKey},
     outbound::AllowList,
     shutdown::Shutdown,
 };
 use db::DatabaseUrl;
-use domain::{Clock, IdSource, OperatorScope, ServiceName};
+use domain::{Clock, IdSource, OperatorScope, ServiceName, Timestamp};
 use gateway::{GatewayParts, Issuer, OperatorPolicy, OperatorVerifier, PlanKey, token::OperatorClaims};
 use proto::Transport;
 use tokio::net::TcpListener;
@@ -130,9 +130,7 @@ pub async fn start(options: DevOptions) -> anyhow::Result<Dev> {
     let shutdown = Shutdown::default();
     let parts = PlatformParts { registry: registry.into(), clock: Arc::clone(&clock), ids: Arc::clone(&ids) };
     let platform = Platform::open(&database, parts).await?;
-    let seal =
-        AuditSeal { checkpoints: audit_checkpoints.unwrap_or_else(|| dir.audit_checkpoints()), key: dir.audit_key()? };
-    platform.maintain(Upkeep { audit: Some(seal), ..Upkeep::default() }, &shutdown)?;
+    platform.maintain(upkeep(&dir, audit_checkpoints)?, &shutdown)?;
     let credentials = ServiceName::ALL
         .iter()
         .map(|service| {
@@ -189,18 +187,29 @@ pub async fn start(options: DevOptions) -> anyhow::Result<Dev> {
     let serving = daemon::serve::grpc(grpc_listener, routes, platform.verifier(), shutdown.soft.clone());
     spawn(&shutdown, &ended, "gRPC", serving);
 
+    write_private(&dir.operator_token(), &operator_token(&issuer, clock.now())?)?;
+    write_private(&dir.platform_address(), &format!("http://{grpc}\n"))?;
+    write_private(&dir.gateway_address(), &format!("http://{rest}\n"))?;
+    Ok(Dev { dir, rest, grpc, platform, triggers, database, credentials, worker, simulated, shutdown, ended })
+}
+
+/// Signs the audit log with the data directory's key.
+fn upkeep(dir: &DataDir, checkpoints: Option<PathBuf>) -> Result<Upkeep, KeyError> {
+    let checkpoints = checkpoints.unwrap_or_else(|| dir.audit_checkpoints());
+    Ok(Upkeep { audit: Some(AuditSeal { checkpoints, key: dir.audit_key()? }), ..Upkeep::default() })
+}
+
+/// A token for the printed commands: everything, in the demo tenant.
+fn operator_token(issuer: &ServiceKey, now: Timestamp) -> anyhow::Result<String> {
     let claims = OperatorClaims {
         subject: "dev@localhost".parse()?,
         scopes: OperatorScope::ALL.to_vec(),
         tenants: vec![demo::tenant()?],
         stores: None,
-        issued_at: clock.now(),
+        issued_at: now,
         lifetime_s: TOKEN_LIFETIME_S,
     };
-    write_private(&dir.operator_token(), &gateway::token::mint(&issuer, &claims)?)?;
-    write_private(&dir.platform_address(), &format!("http://{grpc}\n"))?;
-    write_private(&dir.gateway_address(), &format!("http://{rest}\n"))?;
-    Ok(Dev { dir, rest, grpc, platform, triggers, database, credentials, worker, simulated, shutdown, ended })
+    Ok(gateway::token::mint(issuer, &claims)?)
 }
 
 async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {

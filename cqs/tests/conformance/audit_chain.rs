@@ -281,7 +281,7 @@ async fn a_file_of_checkpoints_that_was_touched_is_not_trusted() {
     }
     let good = std::fs::read_to_string(&sealed.path).unwrap();
     let lines: Vec<&str> = good.lines().collect();
-    let joined = |lines: &[&str]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+    let joined = |lines: &[&str]| lines.iter().flat_map(|line| [*line, "\n"]).collect::<String>();
     let other = good.replacen("\"id\":1", "\"id\":2", 1);
     assert_ne!(other, good);
     for (name, text, line) in [

@@ -71,9 +71,9 @@ impl Evidence {
         let (checkpoints, _) = checkpoint::read(&self.checkpoints, &self.key).map_err(|error| match error {
             CheckpointError::Broken { .. } => CliError::new(Exit::Unexpected, error.to_string())
                 .advise("the checkpoints are not what the platform wrote, or the key is another one"),
-            other => unreadable("--checkpoints", other.into()),
+            other => unreadable("--checkpoints", &other.into()),
         })?;
-        self.walk(&checkpoints).await.map_err(|error| unreadable("--database", error))
+        self.walk(&checkpoints).await.map_err(|error| unreadable("--database", &error))
     }
 
     async fn walk(&self, checkpoints: &[Checkpoint]) -> anyhow::Result<Verified> {
@@ -96,7 +96,7 @@ async fn checked(url: &DatabaseUrl, checkpoints: &[Checkpoint]) -> anyhow::Resul
     Ok(found?)
 }
 
-fn unreadable(flag: &str, error: anyhow::Error) -> CliError {
+fn unreadable(flag: &str, error: &anyhow::Error) -> CliError {
     CliError::usage(flag, format!("{error:#}"))
 }
 
