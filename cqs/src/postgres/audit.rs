@@ -1,6 +1,6 @@
 //! The audit log.
 
-use domain::{TenantId, Timestamp};
+use domain::{TenantId, Timestamp, TrackingId};
 use sqlx::postgres::PgRow;
 
 use super::{
@@ -116,7 +116,7 @@ impl Audit for PostgresUnit<'_> {
             .bind(tenants)
             .bind(filter.before)
             .bind(limit_int(filter.limit))
-            .bind(filter.tracking_id.as_ref().map(domain::TrackingId::as_str))
+            .bind(filter.tracking_id.as_ref().map(TrackingId::as_str))
             .bind(&filter.operator_subject)
             .bind(&filter.action)
             .bind(filter.outcome.map(AuditOutcome::as_str))

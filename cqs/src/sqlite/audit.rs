@@ -1,6 +1,6 @@
 //! The audit log.
 
-use domain::{TenantId, Timestamp};
+use domain::{TenantId, Timestamp, TrackingId};
 use serde_json::json;
 use sqlx::sqlite::SqliteRow;
 
@@ -155,7 +155,7 @@ impl Audit for SqliteUnit<'_> {
                 .bind(tenant.as_str())
                 .bind(filter.before)
                 .bind(limit_int(filter.limit))
-                .bind(filter.tracking_id.as_ref().map(domain::TrackingId::as_str))
+                .bind(filter.tracking_id.as_ref().map(TrackingId::as_str))
                 .bind(&filter.operator_subject)
                 .bind(&filter.action)
                 .bind(filter.outcome.map(AuditOutcome::as_str))

@@ -28,8 +28,8 @@ pub struct WebhookProblem {
     pub message: String,
 }
 
-fn wrong(key: impl Into<String>, message: impl ToString) -> WebhookProblem {
-    WebhookProblem { key: key.into(), message: message.to_string() }
+fn wrong(key: impl Into<String>, message: impl std::fmt::Display) -> WebhookProblem {
+    WebhookProblem { key: key.into(), message: format!("{message}") }
 }
 
 /// The section.

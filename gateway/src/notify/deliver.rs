@@ -41,12 +41,13 @@ pub(super) async fn run(gateway: Arc<Gateway>, index: usize) {
             () = stop.cancelled() => return,
             told = some(&gateway, endpoint, done) => told,
         };
-        match told {
-            Some(position) => done = position,
-            None => tokio::select! {
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(LOOK_EVERY) => {}
-            },
+        if let Some(position) = told {
+            done = position;
+            continue;
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(LOOK_EVERY) => {}
         }
     }
 }

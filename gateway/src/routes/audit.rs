@@ -96,7 +96,7 @@ pub(crate) async fn list_audit(
     let page = parameters.page(&["tenant", "tracking_id", "operator", "action", "outcome", "since", "until"])?;
     let subject: Option<OperatorSubject> = parameters.optional("operator")?;
     let action: Option<String> = parameters.optional("action")?;
-    let outcome = outcome(parameters.optional("outcome")?)?;
+    let outcome = outcome(parameters.optional::<String>("outcome")?.as_deref())?;
     let time = |name: &str| -> Result<_, Problem> {
         let text: Option<String> = parameters.optional(name)?;
         let at = text.map(|text| wire::parse_time(name, &text)).transpose()?;
@@ -135,8 +135,8 @@ pub(crate) async fn list_audit(
 }
 
 /// The outcome to narrow to; unspecified: any.
-fn outcome(text: Option<String>) -> Result<AuditOutcome, Problem> {
-    match text.as_deref() {
+fn outcome(text: Option<&str>) -> Result<AuditOutcome, Problem> {
+    match text {
         None => Ok(AuditOutcome::Unspecified),
         Some("ACCEPTED") => Ok(AuditOutcome::Accepted),
         Some("REPLAYED") => Ok(AuditOutcome::Replayed),

@@ -81,7 +81,7 @@ impl StopWhen {
         Ok(WireStopWhen { failure_ratio_percent: self.failure_ratio_percent, min_sample: self.min_sample })
     }
 
-    pub(super) fn of(wire: &WireStopWhen) -> Self {
+    pub(super) fn of(wire: WireStopWhen) -> Self {
         Self { failure_ratio_percent: wire.failure_ratio_percent, min_sample: wire.min_sample }
     }
 }

@@ -104,18 +104,15 @@ impl Following {
     /// The next snapshot the client does not have; none at the end.
     async fn newer(&mut self) -> Option<Arc<WireOperation>> {
         loop {
-            let seen = match self.first.take() {
-                Some(first) => first,
-                None => {
-                    tokio::select! {
-                        changed = self.follower.seen.changed() => changed.ok()?,
-                        () = tokio::time::sleep_until(self.until) => return None,
-                    }
-                    match self.follower.seen.borrow_and_update().clone() {
-                        Some(seen) => seen,
-                        None => continue,
-                    }
+            let seen = if let Some(first) = self.first.take() {
+                first
+            } else {
+                tokio::select! {
+                    changed = self.follower.seen.changed() => changed.ok()?,
+                    () = tokio::time::sleep_until(self.until) => return None,
                 }
+                let Some(seen) = self.follower.seen.borrow_and_update().clone() else { continue };
+                seen
             };
             self.over = funnel::is_over(seen.state());
             if self.last.is_none_or(|last| seen.revision > last) {

@@ -209,7 +209,7 @@ pub(super) fn operation(wire: WireOperation) -> Result<Operation, Problem> {
         percent: funnel::percent(&wire),
         eta: funnel::eta(&wire),
         controls: wire.controls.as_ref().map(Controls::of).unwrap_or_default(),
-        stop_when: wire.stop_when.as_ref().map(StopWhen::of),
+        stop_when: wire.stop_when.map(StopWhen::of),
         plan: Some(wire.plan_id.clone()).filter(|plan| !plan.is_empty()),
         summary: summary(&wire.queue_name, &wire.queues),
         stages: wire.queues.into_iter().map(stage).collect(),

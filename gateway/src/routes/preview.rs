@@ -230,10 +230,8 @@ fn broken(error: &impl std::fmt::Display) -> Problem {
 fn shown(wire: WirePreview) -> Result<LabelPreview, String> {
     // A stored picture that cannot be read is none: a refresh replaces it.
     let current = Picture::unpack(&wire.current).ok();
-    let new = match wire.new.is_empty() {
-        true => None,
-        false => Some(Picture::unpack(&wire.new).map_err(|error| error.to_string())?),
-    };
+    let new = Some(&wire.new).filter(|new| !new.is_empty()).map(|new| Picture::unpack(new));
+    let new = new.transpose().map_err(|error| error.to_string())?;
     let outcome = match (wire.changes, &new) {
         _ if !wire.cause.is_empty() => PreviewOutcome::Failed,
         (true, Some(_)) => PreviewOutcome::Changed,

@@ -225,7 +225,7 @@ async fn attempted<B: TriggerBody>(
         let seen = Seen { answer, admission };
         return Ok(Json(TriggerAnswer::DryRun(dry_run(gateway, operator, &asked, seen).await?)).into_response());
     }
-    Ok(accepted(&asked, answer, admission).into_response())
+    Ok(accepted(&asked, &answer, admission).into_response())
 }
 
 /// What a dry run found.
@@ -369,7 +369,7 @@ async fn dry_run(gateway: &Gateway, operator: &Operator, asked: &Asked, seen: Se
     })
 }
 
-fn accepted(asked: &Asked, answer: Answer, admission: Admission) -> Accepted {
+fn accepted(asked: &Asked, answer: &Answer, admission: Admission) -> Accepted {
     Accepted {
         operation: operation_path(&asked.tenant, &asked.tracking_id),
         tracking_id: asked.tracking_id.to_string(),

@@ -178,14 +178,13 @@ fn refusal_of(error: CallError) -> Refusal {
 /// Which labels are sampled, by store and label: those whose name has the smallest hash, out of as many stores as
 /// [`SAMPLED_STORES_MAX`] allows. Spread evenly, and the same at every call.
 async fn chosen(calls: &Calls, aim: &Aim, sample: usize) -> Result<Vec<LabelRef>, Refusal> {
-    let parents = match aim.scope.store() {
-        Some(_) => vec![aim.scope.clone()],
-        None => {
-            let page = Page { size: BREAKDOWN_MAX, token: String::new() };
-            let (stores, _) = calls.stores((aim.shape.dto_type, aim.links), &aim.scope, &page).await?;
-            let stores = stores.iter().filter_map(|(store, _)| store.parse().ok());
-            smallest(stores.map(|store| aim.scope.seen_from(&store)), SAMPLED_STORES_MAX)
-        }
+    let parents = if aim.scope.store().is_some() {
+        vec![aim.scope.clone()]
+    } else {
+        let page = Page { size: BREAKDOWN_MAX, token: String::new() };
+        let (stores, _) = calls.stores((aim.shape.dto_type, aim.links), &aim.scope, &page).await?;
+        let stores = stores.iter().filter_map(|(store, _)| store.parse().ok());
+        smallest(stores.map(|store| aim.scope.seen_from(&store)), SAMPLED_STORES_MAX)
     };
     let each = sample.div_ceil(parents.len().max(1));
     let mut labels = Vec::with_capacity(sample);
@@ -202,7 +201,7 @@ async fn chosen(calls: &Calls, aim: &Aim, sample: usize) -> Result<Vec<LabelRef>
 fn smallest(urns: impl IntoIterator<Item = Urn>, most: usize) -> Vec<Urn> {
     let mut all: Vec<([u8; 32], Urn)> =
         urns.into_iter().map(|urn| (Sha256::digest(urn.to_string()).into(), urn)).collect();
-    all.sort_by(|(one, _), (other, _)| one.cmp(other));
+    all.sort_by_key(|(hash, _)| *hash);
     all.truncate(most);
     all.into_iter().map(|(_, urn)| urn).collect()
 }
