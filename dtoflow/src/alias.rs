@@ -137,7 +137,7 @@ mod tests {
             DtoType::StudioLink => Record::StudioLink(wire::StudioLink { item_id, design_id }),
             DtoType::EccEslImage | DtoType::StudioEslImage => Record::SourceEslImage(wire::SourceEslImage::default()),
             DtoType::EslImage => Record::EslImage(wire::EslImage::default()),
-            DtoType::StoreEslStatus => Record::StoreEslStatus(wire::StoreEslStatus::default()),
+            DtoType::StoreEslStatus => Record::StoreEslStatus(Box::default()),
         }
     }
 

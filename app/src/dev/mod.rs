@@ -131,13 +131,7 @@ pub async fn start(options: DevOptions) -> anyhow::Result<Dev> {
     let parts = PlatformParts { registry: registry.into(), clock: Arc::clone(&clock), ids: Arc::clone(&ids) };
     let platform = Platform::open(&database, parts).await?;
     platform.maintain(upkeep(&dir, audit_checkpoints)?, &shutdown)?;
-    let credentials = ServiceName::ALL
-        .iter()
-        .map(|service| {
-            let key = dir.service_key(*service)?;
-            Ok((*service, ServiceCredentials::new(*service, key, Arc::clone(&clock))))
-        })
-        .collect::<Result<BTreeMap<_, _>, KeyError>>()?;
+    let credentials = credentials(&dir, &clock)?;
 
     let mut exporter = ExporterSettings { folder: dir.labels(), ..ExporterSettings::default() };
     let simulated = match hardware {
@@ -210,6 +204,15 @@ fn operator_token(issuer: &ServiceKey, now: Timestamp) -> anyhow::Result<String>
         lifetime_s: TOKEN_LIFETIME_S,
     };
     Ok(gateway::token::mint(issuer, &claims)?)
+}
+
+/// What each service shows, by its key in the data directory.
+fn credentials(dir: &DataDir, clock: &Arc<dyn Clock>) -> Result<BTreeMap<ServiceName, ServiceCredentials>, KeyError> {
+    let of = |service: &ServiceName| {
+        let key = dir.service_key(*service)?;
+        Ok((*service, ServiceCredentials::new(*service, key, Arc::clone(clock))))
+    };
+    ServiceName::ALL.iter().map(of).collect()
 }
 
 async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {

@@ -37,7 +37,7 @@ pub(crate) enum Record {
     /// `eslimage.v1`
     EslImage(wire::EslImage),
     /// `storeeslstatus.v1`
-    StoreEslStatus(wire::StoreEslStatus),
+    StoreEslStatus(Box<wire::StoreEslStatus>),
 }
 
 impl Record {
@@ -54,7 +54,7 @@ impl Record {
             DtoType::StudioLink => Self::StudioLink(message(payload)?),
             DtoType::EccEslImage | DtoType::StudioEslImage => Self::SourceEslImage(message(payload)?),
             DtoType::EslImage => Self::EslImage(message(payload)?),
-            DtoType::StoreEslStatus => Self::StoreEslStatus(message(payload)?),
+            DtoType::StoreEslStatus => Self::StoreEslStatus(Box::new(message(payload)?)),
         };
         record.check()?;
         Ok(record)

@@ -678,12 +678,12 @@ impl FakeTriggers {
     }
 
     /// A preview of two labels: one that changes, one that fails.
-    fn previewed(&self, scope: String, look: &Look) -> Result<Response<PreviewResponse>, Status> {
+    fn previewed(&self, scope: &str, look: &Look) -> Result<Response<PreviewResponse>, Status> {
         let records = self.dtoflow.state();
-        if !look.exists.is_some_and(|dto_type| records.records.contains_key(&(dto_type, scope.clone()))) {
+        if !look.exists.is_some_and(|dto_type| records.records.contains_key(&(dto_type, scope.to_owned()))) {
             return refuse(&Refusal::new(ErrorCode::NotFound, "no such thing").at(look.field));
         }
-        let labels = i64::try_from(records.below(look.links.0, look.links.1, &scope).len()).unwrap();
+        let labels = i64::try_from(records.below(look.links.0, look.links.1, scope).len()).unwrap();
         let preview = |label: &str| LabelPreview {
             store_id: "s1".to_owned(),
             label_id: label.to_owned(),
@@ -734,7 +734,7 @@ impl EccImageRenderTriggers for FakeTriggers {
     ) -> Result<Response<PreviewResponse>, Status> {
         gate(&request, "ecc_image_render.v1.EccImageRenderTriggers/PreviewModelRefresh")?;
         let asked = request.into_inner();
-        self.previewed(format!("t/{}/s/{}/eccmodels/{}", asked.tenant_id, asked.store_id, asked.model_id), &BY_MODEL)
+        self.previewed(&format!("t/{}/s/{}/eccmodels/{}", asked.tenant_id, asked.store_id, asked.model_id), &BY_MODEL)
     }
 }
 
@@ -774,7 +774,7 @@ impl StudioRendererTriggers for FakeTriggers {
     ) -> Result<Response<PreviewResponse>, Status> {
         gate(&request, "studio_renderer.v1.StudioRendererTriggers/PreviewDesignRefresh")?;
         let asked = request.into_inner();
-        self.previewed(format!("t/{}/designs/{}", asked.tenant_id, asked.design_id), &BY_DESIGN)
+        self.previewed(&format!("t/{}/designs/{}", asked.tenant_id, asked.design_id), &BY_DESIGN)
     }
 }
 

@@ -19,6 +19,13 @@ struct Policy {
 }
 
 fn policies() -> Vec<Policy> {
+    let mut all = reading_policies();
+    all.extend(trigger_policies());
+    all
+}
+
+/// What shows and controls.
+fn reading_policies() -> Vec<Policy> {
     use OperatorScope as S;
     let read = |id, scope, ask| Policy { id, scope: Some(scope), public: false, ask, names_tenant: true };
     let over_token = |id, scope, ask| Policy { id, scope, public: false, ask, names_tenant: false };
@@ -60,6 +67,14 @@ fn policies() -> Vec<Policy> {
         read("list_labels", S::LabelsRead, |t| (format!("/v1/tenants/{t}/stores/s1/labels"), None)),
         read("get_label", S::LabelsRead, |t| (format!("/v1/tenants/{t}/stores/s1/labels/E1"), None)),
         read("get_label_image", S::LabelsRead, |t| (format!("/v1/tenants/{t}/stores/s1/labels/E1/image.png"), None)),
+    ]
+}
+
+/// What starts something, or shows what it would do.
+fn trigger_policies() -> Vec<Policy> {
+    use OperatorScope as S;
+    let read = |id, scope, ask| Policy { id, scope: Some(scope), public: false, ask, names_tenant: true };
+    vec![
         read("trigger_model_refresh", S::TriggerModelRefresh, |t| {
             let body = json!({
                 "tenant_id": t, "store_id": "s1", "model_id": "M", "reason": "r", "tracking_id": "matrix", "dry_run": false

@@ -42,7 +42,7 @@ async fn a_plan_ends_after_a_day_but_a_repetition_is_still_answered() {
 
 #[tokio::test]
 async fn a_dry_run_says_whether_a_second_operator_is_needed() {
-    let policy = OperatorPolicy { approval_above_labels: 1, ..OperatorPolicy::default() };
+    let policy = OperatorPolicy { approval_above_labels: 1 };
     let world = World::with(Changes { policy, ..Changes::default() });
     let two = world.post_json(&world.token(), REFRESH, &refresh(true)).await.json();
     assert_eq!(two["approval"], json!({"needed": true, "above_labels": 1}));

@@ -220,7 +220,7 @@ fn ecc_layouts() {
 fn designs() {
     let seeds = files("render/tests", "svg");
     fuzz("designs", &seeds, |bytes| {
-        drop(StudioDesign::parse(&text(bytes), "{\"studio\":1,\"name\":\"fuzz\",\"elements\":{}}"))
+        drop(StudioDesign::parse(&text(bytes), "{\"studio\":1,\"name\":\"fuzz\",\"elements\":{}}"));
     });
 }
 

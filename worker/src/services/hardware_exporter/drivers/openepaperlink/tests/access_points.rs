@@ -7,7 +7,7 @@ use super::*;
 async fn a_boot_shows_in_the_uptime_and_counts_as_away_until_pictures_are_taken() {
     let bench = Bench::new(&[0x33]).await;
     let place = bench.place();
-    assert_eq!(bench.driver.probe(&place).await, Probe::Up { uptime: Some(Duration::from_secs(3_600)) });
+    assert_eq!(bench.driver.probe(&place).await, Probe::Up { uptime: Some(Duration::from_hours(1)) });
     bench.pass(100);
     assert_eq!(bench.driver.probe(&place).await, Probe::Up { uptime: Some(Duration::from_secs(3_700)) });
     bench.control(Control::Reboot);
