@@ -3,6 +3,8 @@
 //!
 //! Not copied: heads and places, which are counts on one engine and marks on the other.
 
+use std::collections::BTreeMap;
+
 use sqlx::{
     AssertSqlSafe, ConnectOptions as _, Connection as _, PgConnection, Row as _, SqliteConnection,
     postgres::PgConnectOptions, sqlite::SqliteConnectOptions,
@@ -12,6 +14,22 @@ use crate::{source::workspace_root, tables::Tables};
 
 /// Tables that mean something else on each engine.
 const OWN: [&str; 2] = ["cqs_head", "cqs_place"];
+
+/// Rows that wait or are leased, by queue, without a copy of everything: asked again and again.
+pub(crate) async fn rows_by_queue(url: &str) -> BTreeMap<String, i64> {
+    let mut from = url.parse::<PgConnectOptions>().expect("a URL").connect().await.expect("the database");
+    let rows: Vec<(String, i64)> = sqlx::query_as(
+        "SELECT q.name, count(*) FROM (
+            SELECT queue FROM cqs_waiting
+            UNION ALL SELECT l.queue FROM cqs_leased r JOIN cqs_lease l ON l.generation = r.lease) item
+         JOIN cqs_queue q ON q.queue = item.queue GROUP BY q.name",
+    )
+    .fetch_all(&mut from)
+    .await
+    .expect("the queues' tables");
+    from.close().await.expect("the connection closes");
+    rows.into_iter().collect()
+}
 
 impl Tables {
     /// A copy of the database at `url`, as it is now.

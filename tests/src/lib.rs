@@ -1,7 +1,7 @@
 //! End-to-end tests: the harness. The scenarios are one integration binary, `tests/it/`.
 //!
 //! In reading order: [`topology`] starts the product in its three shapes; [`data`] writes a small retailer; [`rest`],
-//! [`grpc`], [`browser`] and [`cli`] are the ways in; [`tables`] and the checker behind it, and [`pictures`], say whether what came of
+//! [`grpc`], [`browser`] and [`cli`] are the ways in; [`tables`] and the checker behind it, and [`pictures`] and [`versions`], say whether what came of
 //! it is right; [`process`] and [`wait`] carry them; [`source`] reads the workspace's own sources.
 //!
 //! Invariants
@@ -30,4 +30,5 @@ pub mod rest;
 pub mod source;
 pub mod tables;
 pub mod topology;
+pub mod versions;
 pub mod wait;

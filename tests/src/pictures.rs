@@ -158,10 +158,10 @@ fn delivered(records: &Records, key: &RecordKey, shows: records::ImageSource, fr
 
 /// Pixels as one sees them.
 #[derive(Debug, PartialEq, Eq)]
-struct Pixels {
-    width: u32,
-    height: u32,
-    rgb: Vec<[u8; 3]>,
+pub(crate) struct Pixels {
+    pub(crate) width: u32,
+    pub(crate) height: u32,
+    pub(crate) rgb: Vec<[u8; 3]>,
 }
 
 impl Pixels {
@@ -173,7 +173,7 @@ impl Pixels {
 }
 
 /// Decodes a PNG file.
-fn shown(path: &Path) -> Result<Pixels, String> {
+pub(crate) fn shown(path: &Path) -> Result<Pixels, String> {
     let bytes = fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let mut decoder = png::Decoder::new(std::io::Cursor::new(bytes));
     decoder.set_transformations(png::Transformations::EXPAND | png::Transformations::STRIP_16);

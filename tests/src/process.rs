@@ -95,6 +95,18 @@ impl Program {
         .await
     }
 
+    /// Whether it has ended.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().ok().flatten().is_some()
+    }
+
+    /// Sends it a signal, e.g. `STOP`.
+    pub async fn signal(&self, signal: &str) {
+        let id = self.child.id().unwrap_or_else(|| panic!("{} has ended", self.name));
+        let sent = Command::new("kill").arg(format!("-{signal}")).arg(id.to_string()).status().await;
+        assert!(sent.is_ok_and(|status| status.success()), "{}: SIG{signal}", self.name);
+    }
+
     /// SIGKILL, and waits for the end.
     pub async fn kill(&mut self) {
         self.child.kill().await.unwrap_or_else(|error| panic!("{}: {error}", self.name));

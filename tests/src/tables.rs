@@ -79,6 +79,19 @@ impl Tables {
     }
 }
 
+/// A lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    /// Of which queue.
+    pub queue: String,
+    /// Its generation.
+    pub generation: i64,
+    /// The service that holds it.
+    pub owner: String,
+    /// Of its operation; empty when it has none.
+    pub tracking_id: String,
+}
+
 /// One entry of the audit log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditEntry {
@@ -162,9 +175,29 @@ impl Tables {
         self.number("SELECT count(*) FROM cqs_operation").await
     }
 
+    /// Live leases, and those that lapsed and nobody took back yet.
+    pub async fn leases(&mut self) -> Vec<Lease> {
+        let rows = sqlx::query(
+            "SELECT q.name, l.generation, l.owner, a.tracking_id FROM cqs_lease l
+             JOIN cqs_queue q ON q.queue = l.queue JOIN cqs_lane a ON a.lane = l.lane ORDER BY l.generation",
+        )
+        .fetch_all(&mut self.0)
+        .await
+        .expect("the leases");
+        rows.iter()
+            .map(|row| Lease { queue: row.get(0), generation: row.get(1), owner: row.get(2), tracking_id: row.get(3) })
+            .collect()
+    }
+
     /// Rows in the dead letter.
     pub async fn dead(&mut self) -> i64 {
         self.number("SELECT count(*) FROM cqs_dead").await
+    }
+
+    /// Rows in the dead letter, by cause.
+    pub async fn dead_by_cause(&mut self) -> BTreeMap<String, i64> {
+        let rows = sqlx::query("SELECT cause, count(*) FROM cqs_dead GROUP BY cause").fetch_all(&mut self.0).await;
+        rows.expect("the dead letter").iter().map(|row| (row.get(0), row.get(1))).collect()
     }
 
     /// Position of the newest audit entry.

@@ -6,7 +6,7 @@ use app::dev::{Dev, DevOptions};
 use cluster::Database;
 use daemon::{SystemClock, SystemIds};
 
-use super::Topology;
+use super::{Postgres, Topology};
 use crate::grpc::Doors;
 
 /// A product that runs in this process.
@@ -57,7 +57,7 @@ impl Topology {
             programs: Vec::new(),
             command: None,
             served: Some(Served(dev)),
-            postgres,
+            postgres: postgres.map(Postgres::Shared),
             folder,
         }
     }

@@ -7,6 +7,8 @@
 //! Each keeps its data in SQLite, or ([`Topology::in_process_on_postgres`], [`Topology::three_on_postgres`]) in a database
 //! of the tests' own PostgreSQL.
 //!
+//! [`Many`] is any number of platform servers, gateways and workers over one PostgreSQL, to be killed one by one.
+//!
 //! [`PlatformAlone`] is CQS and DTOflow without any service, for tests that are the services themselves.
 //!
 //! Each has a data directory of its own that goes when the topology does; ports are chosen by the system.
@@ -14,13 +16,14 @@
 
 mod dev;
 mod in_process;
+mod many;
 mod platform;
 mod three;
 
-use std::{path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use app::data_dir::DataDir;
-use cluster::Database;
+use cluster::{Cluster, Database};
 use daemon::{SystemClock, identity::ServiceKey};
 use domain::{Clock as _, OperatorScope, ServiceName};
 use gateway::token::{OperatorClaims, mint};
@@ -29,6 +32,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::{
+    copy,
     grpc::Doors,
     pictures::{self, Compared},
     process::Program,
@@ -38,6 +42,7 @@ use crate::{
 };
 
 pub use dev::{DevOptions, dev_command};
+pub use many::{Many, Role, Shape};
 pub use platform::PlatformAlone;
 pub use three::free_ports;
 
@@ -60,8 +65,26 @@ pub struct Topology {
     command: Option<DevOptions>,
     served: Option<in_process::Served>,
     /// Where the data lies; in the data directory otherwise.
-    postgres: Option<Database>,
+    postgres: Option<Postgres>,
     folder: TempDir,
+}
+
+/// A database of the tests' PostgreSQL.
+#[derive(Debug)]
+enum Postgres {
+    /// In the server that all tests share.
+    Shared(Database),
+    /// In a server of the test's own, which it may stop.
+    Own { server: Cluster, url: String },
+}
+
+impl Postgres {
+    fn url(&self) -> String {
+        match self {
+            Self::Shared(database) => database.url(),
+            Self::Own { url, .. } => url.clone(),
+        }
+    }
 }
 
 impl Topology {
@@ -97,7 +120,7 @@ impl Topology {
     pub async fn tables(&self) -> Tables {
         match &self.postgres {
             None => Tables::open(&self.data.database()).await,
-            Some(database) => Tables::of_postgres(&database.url()).await,
+            Some(postgres) => Tables::of_postgres(&postgres.url()).await,
         }
     }
 
@@ -140,6 +163,14 @@ impl Topology {
         self.folder.path()
     }
 
+    /// Rows that wait or are leased, by queue.
+    pub async fn rows_by_queue(&self) -> BTreeMap<String, i64> {
+        match &self.postgres {
+            None => self.tables().await.rows_by_queue().await,
+            Some(postgres) => copy::rows_by_queue(&postgres.url()).await,
+        }
+    }
+
     /// Waits until nothing waits and nothing is leased in any queue.
     pub async fn quiet(&self) {
         self.quiet_within(START_LIMIT).await;
@@ -148,7 +179,7 @@ impl Topology {
     /// As [`Self::quiet`], with a limit.
     pub async fn quiet_within(&self, limit: Duration) {
         until("nothing waits in any queue", limit, || async {
-            match self.tables().await.rows_by_queue().await {
+            match self.rows_by_queue().await {
                 rows if rows.is_empty() => Ok(()),
                 rows => Err(format!("{rows:?}")),
             }

@@ -11,7 +11,7 @@ use cluster::Database;
 use gateway::token::{LOCAL_AUDIENCE, LOCAL_ISSUER};
 use tokio::process::Command;
 
-use super::{START_LIMIT, Topology};
+use super::{Postgres, START_LIMIT, Topology};
 use crate::{
     grpc::Doors,
     process::{Program, program},
@@ -25,13 +25,13 @@ pub fn free_ports<const COUNT: usize>() -> [SocketAddr; COUNT] {
     held.map(|listener| listener.local_addr().expect("its address"))
 }
 
-fn written(folder: &Path, name: &str, text: &str) -> PathBuf {
+pub(super) fn written(folder: &Path, name: &str, text: &str) -> PathBuf {
     let path = folder.join(name);
     fs::write(&path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     path
 }
 
-fn command(name: &str, config: &Path) -> Command {
+pub(super) fn command(name: &str, config: &Path) -> Command {
     let mut command = Command::new(program(name));
     if name == "reshelf" {
         command.arg("platform");
@@ -106,7 +106,7 @@ impl Topology {
             programs,
             command: None,
             served: None,
-            postgres,
+            postgres: postgres.map(Postgres::Shared),
             folder,
         }
     }

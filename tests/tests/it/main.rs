@@ -2,7 +2,8 @@
 //!
 //! In reading order: [`architecture`] and [`contracts`] are about the sources; [`first_hour`] is what a person meets;
 //! [`docs`] holds the documents to the product; [`model_refresh`] is the main job and [`two_stage`] its tenant-scoped
-//! half, in one process and in three; [`cli`], [`cli_wait`] and [`cli_control`] are the operator's commands; the others each hold one guarantee.
+//! half, in one process and in three; [`cli`], [`cli_wait`] and [`cli_control`] are the operator's commands; [`many`] and
+//! [`kill_many`] are many processes over one PostgreSQL; the others each hold one guarantee.
 #![expect(
     clippy::expect_used,
     clippy::panic,
@@ -32,9 +33,11 @@ mod hold;
 mod identical;
 mod identity_provider;
 mod kill;
+mod kill_many;
 mod kill_two_stage;
 mod label_failures;
 mod live_changes;
+mod many;
 mod model_refresh;
 mod plans;
 mod preview;
