@@ -66,7 +66,8 @@ pub fn connect(addresses: &[String]) -> Result<Transport, ChannelError> {
 }
 
 /// A transport to whichever of `addresses` answers: the last good one first, then the others in turn. A call moves on
-/// to the next address only when the connection itself could not be made, so no call is ever carried out twice.
+/// to the next address only when the connection itself could not be made, so no call is ever carried out twice; after a
+/// call that had no answer the next one begins with the next address.
 /// Calls are unary throughout the platform; a streaming request would be gathered first.
 pub fn connect_over(addresses: &[String], trust: PeerTrust<'_>) -> Result<Transport, ChannelError> {
     let mut made: Option<ClientTls> = None;
@@ -175,12 +176,14 @@ impl Service<http::Request<Body>> for InTurn {
                 let index = (first + step) % channels.len();
                 let Some(mut channel) = channels.get(index).cloned() else { break };
                 let attempt = http::Request::from_parts(head.clone(), Body::new(Full::new(body.clone())));
+                let unanswered = Unanswered { good: &good, index, count: channels.len() };
                 let answer = match channel.ready().await {
                     Ok(ready) => ready.call(attempt).await,
                     Err(error) => Err(error),
                 };
                 match answer {
                     Ok(response) => {
+                        std::mem::forget(unanswered);
                         good.store(index, Ordering::Relaxed);
                         return Ok(response);
                     }
@@ -191,6 +194,22 @@ impl Service<http::Request<Body>> for InTurn {
             Err(last)
         }
         .boxed()
+    }
+}
+
+/// Dropped where a call had no answer, also because its caller waited no longer: the next call begins with the next
+/// address. A peer that accepts connections and says nothing so costs each caller one call.
+struct Unanswered<'g> {
+    good: &'g AtomicUsize,
+    index: usize,
+    count: usize,
+}
+
+impl Drop for Unanswered<'_> {
+    fn drop(&mut self) {
+        let next = (self.index + 1) % self.count.max(1);
+        // Somebody else may have moved on already.
+        let _ = self.good.compare_exchange(self.index, next, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
 

@@ -82,6 +82,32 @@ async fn in_one_process() {
 }
 
 #[tokio::test]
+async fn past_an_address_that_accepts_and_says_nothing() {
+    let (verifier, credentials) = world();
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let addresses = [&silent, &listener].map(|listener| format!("http://{}", listener.local_addr().unwrap()));
+    let stop = CancellationToken::new();
+    let server = tokio::spawn(serve::grpc(listener, routes(), verifier, stop.clone()));
+    let transport = credentials.attach(channel::connect(&addresses).unwrap());
+    let call = |transport: Transport| async move {
+        ecc_triggers_client(transport).trigger_model_refresh(TriggerModelRefreshRequest::default()).await
+    };
+    // It is asked first, and its caller gives up once it has heard of the call.
+    tokio::select! {
+        answer = call(transport.clone()) => panic!("nobody answers: {answer:?}"),
+        heard = async {
+            let (stream, _) = silent.accept().await.unwrap();
+            stream.readable().await.unwrap();
+            stream
+        } => drop(heard),
+    }
+    assert_eq!(call(transport).await.unwrap().into_inner().sample_label_ids, ["svc:operator-gateway"]);
+    stop.cancel();
+    server.await.unwrap().unwrap();
+}
+
+#[tokio::test]
 async fn over_the_network_and_past_a_dead_address() {
     let (verifier, credentials) = world();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
