@@ -38,7 +38,7 @@ struct ListArgs {
     /// Only what exactly this operator did or tried
     #[arg(long, value_name = "SUBJECT")]
     actor: Option<OperatorSubject>,
-    /// Only this action, as the log names it, e.g. SelfEnqueue, pause, 'break glass'
+    /// Only this action, as the log names it, e.g. `SelfEnqueue`, pause, 'break glass'
     #[arg(long)]
     action: Option<String>,
     /// Only with this outcome
