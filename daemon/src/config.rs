@@ -107,7 +107,8 @@ fn overlaid<T: DeserializeOwned>(
     Value::Table(table).try_into().map_err(|error: toml::de::Error| ConfigError::Overlaid {
         path,
         variables: variables.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", "),
-        message: error.message().to_owned(),
+        // Without a line to show, the text names the key and nothing of the file.
+        message: error.to_string().trim().replace('\n', " "),
     })
 }
 
@@ -134,12 +135,21 @@ fn set(table: &mut Table, segments: &[&str], value: Value) -> Result<(), &'stati
     }
 }
 
-/// The line and what is wrong there. The line itself is not repeated: it may hold a secret in a place of its own choice.
+/// The line, its key and what is wrong there. The line itself is not repeated: it may hold a secret in a place of its own
+/// choice.
 fn message(text: &str, error: &toml::de::Error) -> String {
-    match error.span().and_then(|span| text.get(..span.start)) {
-        Some(before) => format!("line {}: {}", before.matches('\n').count() + 1, error.message()),
-        None => error.message().to_owned(),
+    let Some(before) = error.span().and_then(|span| text.get(..span.start)) else { return error.message().to_owned() };
+    let number = before.matches('\n').count();
+    let key = text.lines().nth(number).and_then(|line| line.split_once('=')).map(|(key, _)| key.trim());
+    match key.filter(|key| is_bare(key)) {
+        Some(key) => format!("line {}: {key}: {}", number + 1, error.message()),
+        None => format!("line {}: {}", number + 1, error.message()),
     }
+}
+
+/// Whether this is a key as one writes it without quotes, which a value in the wrong place is not.
+fn is_bare(key: &str) -> bool {
+    !key.is_empty() && key.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-' | '.'))
 }
 
 #[cfg(test)]
@@ -212,8 +222,8 @@ mod tests {
     }
 
     #[test]
-    fn without_variables_the_line_is_named() {
-        let error = read_over("database = 1\n", &[]).unwrap_err();
-        assert!(error.starts_with("configuration file file: line 1: "), "{error}");
+    fn without_variables_line_and_key_are_named() {
+        let error = read_over("platform = []\ndatabase = 1\n", &[]).unwrap_err();
+        assert!(error.starts_with("configuration file file: line 2: database: invalid type"), "{error}");
     }
 }
