@@ -1,4 +1,4 @@
--- Failures and their retries, where a record is, the audit chain, history per label, retention.
+-- Failures and their retries, where a record is, the audit chain, retention.
 
 -- Why a row that came back from a lease waits; '' for others.
 ALTER TABLE cqs_waiting ADD COLUMN cause text COLLATE "C" NOT NULL DEFAULT '';
@@ -81,19 +81,3 @@ END $$;
 DROP TRIGGER cqs_audit_append_only ON cqs_audit;
 CREATE TRIGGER cqs_audit_append_only BEFORE UPDATE ON cqs_audit FOR EACH ROW EXECUTE FUNCTION cqs_append_only();
 CREATE TRIGGER cqs_audit_no_delete BEFORE DELETE ON cqs_audit FOR EACH ROW EXECUTE FUNCTION cqs_audit_kept();
-
--- The last versions of what a label shall show and of its delivery: a ring of slots per record, written over in turn.
-CREATE TABLE dto_history (
-    tenant      text COLLATE "C" NOT NULL,
-    dto_type    text COLLATE "C" NOT NULL,
-    store       text COLLATE "C" NOT NULL,
-    id          text COLLATE "C" NOT NULL,
-    slot        bigint NOT NULL,                  -- version modulo the number of slots
-    version     bigint NOT NULL,
-    at          bigint NOT NULL,
-    written_by  text   NOT NULL,
-    tracking_id text   NOT NULL,                  -- '' where the write had none
-    state       text   NOT NULL,                  -- of the record, in one word; 'DELETED' for a delete
-    digest      text   NOT NULL,                  -- of the picture it names, hex; '' where it names none
-    PRIMARY KEY (tenant, dto_type, store, id, slot)
-);

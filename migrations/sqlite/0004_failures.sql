@@ -1,4 +1,4 @@
--- Failures and their retries, where a record is, the audit chain, history per label, retention.
+-- Failures and their retries, where a record is, the audit chain, retention.
 
 -- Why a row that came back from a lease waits; '' for others.
 ALTER TABLE cqs_waiting ADD COLUMN cause TEXT NOT NULL DEFAULT '';
@@ -70,19 +70,3 @@ DROP TRIGGER cqs_audit_no_delete;
 CREATE TRIGGER cqs_audit_no_delete BEFORE DELETE ON cqs_audit
 WHEN NOT EXISTS (SELECT 1 FROM cqs_audit_anchor WHERE kind = 'cut' AND OLD.id <= id)
 BEGIN SELECT RAISE(ABORT, 'cqs_audit is append-only'); END;
-
--- The last versions of what a label shall show and of its delivery: a ring of slots per record, written over in turn.
-CREATE TABLE dto_history (
-    tenant      TEXT    NOT NULL,
-    dto_type    TEXT    NOT NULL,
-    store       TEXT    NOT NULL,
-    id          TEXT    NOT NULL,
-    slot        INTEGER NOT NULL,                 -- version modulo the number of slots
-    version     INTEGER NOT NULL,
-    at          INTEGER NOT NULL,
-    written_by  TEXT    NOT NULL,
-    tracking_id TEXT    NOT NULL,                 -- '' where the write had none
-    state       TEXT    NOT NULL,                 -- of the record, in one word; 'DELETED' for a delete
-    digest      TEXT    NOT NULL,                 -- of the picture it names, hex; '' where it names none
-    PRIMARY KEY (tenant, dto_type, store, id, slot)
-) WITHOUT ROWID;
