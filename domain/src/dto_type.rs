@@ -148,6 +148,15 @@ impl DtoType {
         }
     }
 
+    /// The type of the record, of the same id, that is made from it and holds nothing else: the picture of a renderer leads to the
+    /// picture to show. Where that one has not arrived, this one has not either.
+    pub const fn leads_to(self) -> Option<Self> {
+        match self {
+            Self::EccEslImage | Self::StudioEslImage => Some(Self::EslImage),
+            _ => None,
+        }
+    }
+
     /// Whether its records lie under a tenant or under a store.
     pub const fn scope(self) -> RecordScope {
         match self {

@@ -6,7 +6,7 @@
 //! # How units meet
 //! - Rows: whoever is about to merge into a waiting row locks it; a claim passes over locked rows. Two that insert the same
 //!   key meet at the unique index, and the later one runs again.
-//! - Heads ([`heads`]): not counts but marks below which nothing is ready. Arrivals in a lane share its lock, upkeep, which
+//! - Heads (`heads`): not counts but marks below which nothing is ready. Arrivals in a lane share its lock, upkeep, which
 //!   raises marks, takes it alone and never waits for it; claims take none. So no unit waits for another one's commit
 //!   because of a mark.
 //! - Leases: a report locks the lease's row; sweeps pass over locked ones.
@@ -14,7 +14,7 @@
 //!   units that end the last two leases do not each see the other's.
 //!
 //! Differs by necessity
-//! - Heads are marks; time is the database's; ids of lanes and leases tell the tenant ([`tenants`]), because every hot
+//! - Heads are marks; time is the database's; ids of lanes and leases tell the tenant (`tenants`), because every hot
 //!   statement names it.
 //! - Which lane is next is asked over all tenants, without locks; the claim itself is for one tenant.
 

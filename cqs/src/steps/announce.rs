@@ -7,7 +7,7 @@ use domain::{ErrorCode, Refusal, SplitItem, Target, TenantId, Timestamp, Trackin
 use crate::{
     StoreError,
     announce::{Announce, Announcement, Woken},
-    model::{Lane, RecordKey},
+    model::{Lane, Queue, RecordKey},
     policy::coalesce::Arrival,
     unit::Unit,
 };
@@ -38,7 +38,7 @@ pub(crate) async fn announce<U: Unit>(
                 continue;
             }
             unit.lane_lock(queue.id, lane.id).await?;
-            let wanted = wanted(unit, place, told).await?;
+            let wanted = wanted(unit, (&queues, place), told).await?;
             let rows = wanted.into_iter().map(|told| row(place, told, now)).collect();
             arrive(unit, place, rows, (Arrival::Fresh, &mut changes)).await?;
         }
@@ -90,9 +90,12 @@ async fn lanes<'a, U: Unit>(
 }
 
 /// Leaves out what is announced only if undelivered and is not.
+///
+/// Undelivered is also what was taken up here and whose outcome got stuck further on: an operation that finds a picture
+/// unchanged would otherwise end well while the label waits for what another one, paused or cancelled, holds.
 async fn wanted<'a, U: Unit>(
     unit: &mut U,
-    place: Place<'_>,
+    (queues, place): (&[Queue], Place<'_>),
     told: Vec<&'a Announcement>,
 ) -> Result<Vec<&'a Announcement>, StoreError> {
     let key = |told: &Announcement| RecordKey { dto_type: told.dto_type, urn: told.urn.clone() };
@@ -104,7 +107,26 @@ async fn wanted<'a, U: Unit>(
     let mut undelivered: BTreeSet<RecordKey> =
         unit.row_elsewhere(place.queue.id, place.lane.id, &asked).await?.into_iter().collect();
     undelivered.extend(unit.undelivered_among(place.queue.id, &asked).await?);
+    let further: BTreeMap<RecordKey, &RecordKey> =
+        asked.iter().filter_map(|record| Some((leads_to(record)?, record))).collect();
+    let outcomes: Vec<RecordKey> = further.keys().cloned().collect();
+    for queue in queues {
+        let of_queue: Vec<RecordKey> =
+            outcomes.iter().filter(|record| queue.subscriptions.contains(&record.dto_type)).cloned().collect();
+        if of_queue.is_empty() {
+            continue;
+        }
+        let mut stuck = unit.row_elsewhere(queue.id, place.lane.id, &of_queue).await?;
+        stuck.extend(unit.undelivered_among(queue.id, &of_queue).await?);
+        undelivered.extend(stuck.iter().filter_map(|record| further.get(record)).map(|record| (*record).clone()));
+    }
     Ok(told.into_iter().filter(|told| told.announce == Announce::Always || undelivered.contains(&key(told))).collect())
+}
+
+/// The record that is made from it.
+fn leads_to(record: &RecordKey) -> Option<RecordKey> {
+    let dto_type = record.dto_type.leads_to()?;
+    Some(RecordKey { dto_type, urn: record.urn.sibling(dto_type)? })
 }
 
 /// Whether that tracking id names an operation of the tenant.

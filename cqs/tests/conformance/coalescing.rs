@@ -9,6 +9,7 @@ each_port!(
     lanes_do_not_coalesce_with_each_other,
     only_subscribed_queues_are_told,
     only_if_undelivered,
+    what_got_stuck_further_on_is_undelivered,
 );
 
 mod scenario_impl {
@@ -108,6 +109,33 @@ mod scenario_impl {
         world.announce(vec![quiet.clone()]).await.unwrap();
         let again = world.dequeue(MERGER, 10).await.unwrap();
         world.complete_all(&again, &Outcome::Unchanged).await;
+        world.announce(vec![quiet]).await.unwrap();
+        assert!(world.dequeue(MERGER, 10).await.is_none());
+    }
+
+    pub async fn what_got_stuck_further_on_is_undelivered(mut world: World) {
+        let mut quiet = told("t/T/s/S/ecceslimages/E1", START);
+        quiet.announce = Announce::OnlyIfUndelivered;
+        // The picture to show waits at the exporter, in an operation's lane; the renderer's own was taken up long ago.
+        world.inject(refresh("op-1")).await.unwrap();
+        let parents = world.dequeue(ECC, 1).await.unwrap();
+        let mut shown = told("t/T/s/S/eslimages/E1", START);
+        shown.lane = Some(world.lease_check(&parents.lease).await.unwrap().lane);
+        world.announce(vec![shown]).await.unwrap();
+        world.announce(vec![quiet.clone()]).await.unwrap();
+        let merged = world.dequeue(MERGER, 10).await.unwrap();
+        assert_eq!(merged.urns(), ["t/T/s/S/ecceslimages/E1"]);
+        world.complete_all(&merged, &Outcome::Unchanged).await;
+
+        // Dead there: undelivered until the exporter has done it.
+        let export = world.dequeue(EXPORTER, 10).await.unwrap();
+        world.complete_all(&export, &failed("no such access point")).await;
+        world.announce(vec![quiet.clone()]).await.unwrap();
+        let merged = world.dequeue(MERGER, 10).await.unwrap();
+        world.complete_all(&merged, &Outcome::Unchanged).await;
+        world.announce(vec![told("t/T/s/S/eslimages/E1", START)]).await.unwrap();
+        let export = world.dequeue(EXPORTER, 10).await.unwrap();
+        world.complete_all(&export, &Outcome::Done).await;
         world.announce(vec![quiet]).await.unwrap();
         assert!(world.dequeue(MERGER, 10).await.is_none());
     }

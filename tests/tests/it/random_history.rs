@@ -292,11 +292,10 @@ impl History {
         }
     }
 
-    /// What cancelled operations left undone: re-renders do what was not rendered or merged. What was merged and not sent
-    /// is unchanged to them; re-exports send it.
+    /// What cancelled operations left undone, wherever they left it: re-renders do it.
     async fn do_again(&mut self) {
         let operator = self.operator();
-        for trigger in ["ecc-store-rerender", "studio-store-rerender", "store-reexport"] {
+        for trigger in ["ecc-store-rerender", "studio-store-rerender"] {
             for store in STORES {
                 let id = format!("last-{trigger}-{store}");
                 let body = json!({"tenant_id": TENANT, "store_id": store, "reason": "after the cancellations",
