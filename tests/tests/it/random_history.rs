@@ -1,8 +1,8 @@
 //! Random histories over the whole product: triggers, changes of items, control by operators and SIGKILL, mixed.
 //!
 //! After every step each operation, as the REST API shows it, balances, and the tables are exact. What a person stopped
-//! stays stopped, also over restarts, and none of its counts moves once what was leased is over. At the end, after re-renders
-//! and re-exports of what was cancelled, every label is right.
+//! stays stopped, also over restarts, and none of its counts moves once what was leased is over. At the end, after
+//! re-renders of what was cancelled, every label is right.
 
 use std::time::Duration;
 
@@ -29,6 +29,8 @@ const LABELS: usize = 60;
 /// Kills, and steps before each. `RESHELF_HISTORY_KILLS` and `RESHELF_KILL_SEED` ask for more, or for other ones.
 const KILLS: u64 = 4;
 const STEPS: u64 = 8;
+/// At most so many times as many kills, where the first ones met too little.
+const ROUNDS_MAX: u64 = 3;
 /// Operations of the first steps: there is something to control from then on.
 const FIRST_TRIGGERS: u64 = 3;
 /// Latest moment of a kill after the last step, in milliseconds: a few batches.
@@ -59,6 +61,12 @@ struct Met {
     paused_over_kills: usize,
     cancelled_with_work: usize,
     refused_on_cancelled: usize,
+}
+
+impl Met {
+    fn enough(&self) -> bool {
+        self.paused_over_kills > 0 && self.cancelled_with_work > 0
+    }
 }
 
 struct History {
@@ -313,7 +321,11 @@ async fn after_every_step_of_a_random_history_counts_are_exact_and_what_is_stopp
     let (kills, seed) = (number("RESHELF_HISTORY_KILLS", KILLS), number("RESHELF_KILL_SEED", 42));
     println!("seed {seed}");
     let mut history = History::begin(seed).await;
-    for round in 0..kills {
+    // Chance decides what a history meets: it goes on until it met what it is about.
+    for round in 0..kills * ROUNDS_MAX {
+        if round >= kills && history.met.enough() {
+            break;
+        }
         for step in 1..=STEPS {
             history.step(round * STEPS + step).await;
             history.check().await;
@@ -322,8 +334,10 @@ async fn after_every_step_of_a_random_history_counts_are_exact_and_what_is_stopp
         history.check().await;
     }
     println!("{:?}", history.met);
-    assert!(history.met.paused_over_kills > 0, "no pause met a kill: the test proves too little");
-    assert!(history.met.cancelled_with_work > 0, "nothing under way was cancelled: the test proves too little");
+    assert!(
+        history.met.enough(),
+        "no pause met a kill, or nothing under way was cancelled: the test proves too little"
+    );
     history.let_go().await;
     history.do_again().await;
     let all = STORES.len() * 2 * LABELS;
