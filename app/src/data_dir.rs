@@ -163,13 +163,17 @@ impl DataDir {
     }
 }
 
-/// The key of that file; made when there is none.
+/// The key of that file; made when there is none. Of several processes that start at once one makes it and all have it.
 pub(crate) fn read_or_generate(path: &Path) -> Result<ServiceKey, KeyError> {
     match ServiceKey::read(path) {
         Err(KeyError::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
             let key = ServiceKey::generate()?;
-            key.write(path)?;
-            Ok(key)
+            match key.write(path) {
+                Err(KeyError::File { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => {
+                    ServiceKey::read(path)
+                }
+                written => written.map(|()| key),
+            }
         }
         other => other,
     }
@@ -202,6 +206,20 @@ mod tests {
 
     fn mode(path: &Path) -> u32 {
         fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn of_many_starts_at_once_one_makes_the_key_and_all_have_it() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("audit.key");
+        let start = || {
+            let path = path.clone();
+            std::thread::spawn(move || read_or_generate(&path))
+        };
+        let starts: Vec<_> = (0..16).map(|_| start()).collect();
+        let keys: Vec<ServiceKey> = starts.into_iter().map(|start| start.join().unwrap().unwrap()).collect();
+        assert!(keys.iter().all(|key| key.public() == keys[0].public()));
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 1, "nothing is left beside it");
     }
 
     #[test]

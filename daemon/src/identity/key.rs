@@ -7,6 +7,7 @@ use std::{
     os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
     str::FromStr,
+    sync::atomic::{AtomicU64, Ordering},
 };
 
 use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
@@ -132,7 +133,7 @@ impl ServiceKey {
         use secrecy::ExposeSecret as _;
         let beside = beside(path);
         let write = || {
-            // What a start that was cut short left.
+            // What a start that was cut short left under the same number.
             match fs::remove_file(&beside) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
@@ -147,7 +148,7 @@ impl ServiceKey {
             File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
         };
         write().map_err(|source| {
-            // The error that stopped the writing is the one to tell; the next write removes what is left.
+            // The error that stopped the writing is the one to tell.
             fs::remove_file(&beside).ok();
             KeyError::File { path: path.display().to_string(), source }
         })
@@ -171,10 +172,12 @@ impl ServiceKey {
     }
 }
 
-/// Where a key is written before it appears under its name.
+/// Where a key is written before it appears under its name: a place of this writing alone, since several processes may start
+/// at once and each would make it.
 fn beside(path: &Path) -> PathBuf {
+    static WRITINGS: AtomicU64 = AtomicU64::new(0);
     let mut name = path.as_os_str().to_owned();
-    name.push(".new");
+    name.push(format!(".new-{}-{}", std::process::id(), WRITINGS.fetch_add(1, Ordering::Relaxed)));
     PathBuf::from(name)
 }
 

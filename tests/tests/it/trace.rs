@@ -72,7 +72,8 @@ async fn one_tracking_id_finds_every_step_of_a_label() {
     .await;
 
     let entries = topology.tables().await.audit_of(TRACKING_ID).await;
-    let [entry] = entries.as_slice() else { panic!("one audit entry, not {entries:#?}") };
+    let [entry, finish] = entries.as_slice() else { panic!("the request and its end, not {entries:#?}") };
+    assert_eq!((entry.action.as_str(), finish.action.as_str()), ("SelfEnqueue", "finish"));
     assert_eq!((entry.reason.as_str(), entry.operator_subject.as_str()), (REASON, "operator@test"));
     let audit = operator.get_json(&format!("/v1/audit?tracking_id={TRACKING_ID}")).await;
     assert!(audit.to_string().contains(REASON), "{audit}");
