@@ -1,8 +1,8 @@
 //! The change queue service: one queue per service, lanes, leases, the operation ledger, the audit log.
 //!
 //! Reading order: [`announce`] and [`model`] (the words), [`policy`] (what is decided, pure), `unit` (what a twin can do),
-//! `steps` (the atomic steps, written once), the twins [`memory`], [`sqlite`] and
-//! [`postgres`], [`store`] (the trait), `server` (gRPC).
+//! `steps` (the atomic steps, written once), the twins [`memory`], [`sqlite`] and [`postgres`]
+//! (`columns`: what the last two read and bind alike), [`store`] (the trait), `server` (gRPC).
 //!
 //! Invariants
 //! - A lease's generation only grows; a report under an ended or lapsed lease changes nothing.
@@ -16,6 +16,7 @@
 pub mod announce;
 pub mod audit;
 pub mod audit_store;
+mod columns;
 mod error;
 pub mod failure_store;
 mod maintainer;

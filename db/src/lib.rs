@@ -1,8 +1,7 @@
 //! The database: opening it, checking it, migrating it, and the one way to run a unit of work.
 //!
-//! In reading order: [`DatabaseUrl`] says which engine and where; [`sqlite`] and [`postgres`] open these
-//! engines; [`DbError`] is what a
-//! unit of work can fail with.
+//! In reading order: [`DatabaseUrl`] says which engine and where; [`sqlite`] and [`postgres`] open these engines;
+//! [`DbError`] is what a unit of work can fail with; [`row`] reads and binds alike on both.
 //!
 //! Invariants
 //! - A write is acknowledged only after its COMMIT was synced.
@@ -14,6 +13,7 @@
 
 mod error;
 pub mod postgres;
+pub mod row;
 pub mod sqlite;
 mod url;
 

@@ -1,16 +1,13 @@
 //! The audit log.
 
-use domain::{TenantId, Timestamp, TrackingId};
-use sqlx::postgres::PgRow;
+use domain::TenantId;
 
-use super::{
-    PostgresUnit,
-    columns::{Columns, limit_int},
-};
+use super::PostgresUnit;
 use crate::{
     StoreError,
-    audit::chain::{Anchor, ChainHash, ChainHead},
-    model::{AuditOutcome, AuditRow, SealedRow},
+    audit::chain::{Anchor, ChainHash},
+    columns::{anchor_columns, bind_filter, limit_int, read_anchor, read_audit},
+    model::{AuditRow, SealedRow},
     unit::{Audit, AuditFilter},
 };
 
@@ -26,27 +23,13 @@ impl Audit for PostgresUnit<'_> {
     }
 
     async fn audit_anchors(&mut self) -> Result<Vec<Anchor>, StoreError> {
-        let rows: Vec<(String, i64, String)> =
-            sqlx::query_as("SELECT kind, id, hash FROM cqs_audit_anchor ORDER BY kind")
-                .fetch_all(&mut *self.conn)
-                .await?;
-        let anchor = |(kind, id, hash): (String, i64, String)| {
-            let broken = |column| StoreError::BrokenRow { table: "cqs_audit_anchor", column, id: kind.clone() };
-            let head = ChainHead { id, hash: ChainHash::from_hex(&hash).ok_or_else(|| broken("hash"))? };
-            match kind.as_str() {
-                "genesis" => Ok(Anchor::Genesis(head)),
-                "cut" => Ok(Anchor::Cut(head)),
-                _ => Err(broken("kind")),
-            }
-        };
-        rows.into_iter().map(anchor).collect()
+        let rows =
+            sqlx::query("SELECT kind, id, hash FROM cqs_audit_anchor ORDER BY kind").fetch_all(&mut *self.conn).await?;
+        rows.iter().map(read_anchor).collect()
     }
 
     async fn audit_anchor_put(&mut self, anchor: Anchor) -> Result<(), StoreError> {
-        let (kind, head) = match anchor {
-            Anchor::Genesis(head) => ("genesis", head),
-            Anchor::Cut(head) => ("cut", head),
-        };
+        let (kind, head) = anchor_columns(anchor);
         sqlx::query(
             "INSERT INTO cqs_audit_anchor (kind, id, hash) VALUES ($1, $2, $3)
              ON CONFLICT (kind) DO UPDATE SET id = excluded.id, hash = excluded.hash",
@@ -112,18 +95,7 @@ impl Audit for PostgresUnit<'_> {
 
     async fn audit_page(&mut self, filter: &AuditFilter) -> Result<Vec<SealedRow>, StoreError> {
         let tenants: Vec<&str> = filter.tenants.iter().map(TenantId::as_str).collect();
-        let rows = sqlx::query(PAGE)
-            .bind(tenants)
-            .bind(filter.before)
-            .bind(limit_int(filter.limit))
-            .bind(filter.tracking_id.as_ref().map(TrackingId::as_str))
-            .bind(&filter.operator_subject)
-            .bind(&filter.action)
-            .bind(filter.outcome.map(AuditOutcome::as_str))
-            .bind(filter.since.map(Timestamp::as_ms))
-            .bind(filter.until.map(Timestamp::as_ms))
-            .fetch_all(&mut *self.conn)
-            .await?;
+        let rows = bind_filter(sqlx::query(PAGE).bind(tenants), filter).fetch_all(&mut *self.conn).await?;
         rows.iter().map(read_audit).collect()
     }
 
@@ -160,24 +132,3 @@ WHERE tenant = ANY($1) AND id < $2 AND ($4::text IS NULL OR tracking_id = $4)
     AND ($5::text IS NULL OR operator_subject = $5) AND ($6::text IS NULL OR action = $6)
     AND ($7::text IS NULL OR outcome = $7) AND ($8::bigint IS NULL OR at >= $8) AND ($9::bigint IS NULL OR at < $9)
 ORDER BY id DESC LIMIT $3";
-
-fn read_audit(row: &PgRow) -> Result<SealedRow, StoreError> {
-    let columns = Columns { table: "cqs_audit", row, key: "id" };
-    let outcome = columns.get::<&str>("outcome")?.parse().map_err(|()| columns.broken("outcome"))?;
-    let hash = columns.get("hash")?;
-    let row = AuditRow {
-        id: columns.get("id")?,
-        at: columns.time("at")?,
-        service: columns.parse("service")?,
-        operator_subject: columns.get("operator_subject")?,
-        tenant: columns.parse_if("tenant")?,
-        action: columns.get("action")?,
-        tracking_id: columns.get("tracking_id")?,
-        reason: columns.get("reason")?,
-        request_digest: columns.get("request_digest")?,
-        outcome,
-        error_code: columns.get("error_code")?,
-        detail: columns.get("detail")?,
-    };
-    Ok(SealedRow { row, hash })
-}

@@ -2,16 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use domain::{TenantId, Timestamp, Urn};
-use sqlx::postgres::PgRow;
+use domain::{TenantId, Urn};
 
-use super::{
-    PostgresUnit,
-    columns::{Columns, limit_int, queue_int, read_rows},
-};
+use super::{PostgresUnit, arrays::queue_int};
 use crate::{
     StoreError,
-    model::{DeadRange, DeadRow, FateState, RecordFate, RetryRule, Row},
+    columns::{limit_int, read_dead, read_fate, read_rule},
+    model::{DeadRange, DeadRow, RecordFate, RetryRule},
     unit::Failures,
 };
 
@@ -51,19 +48,7 @@ impl Failures for PostgresUnit<'_> {
             .bind(range.cause.as_deref().unwrap_or_default())
             .fetch_all(&mut *self.conn)
             .await?;
-        let failed = read_rows("cqs_dead", &rows)?;
-        let dead = |(row, failed): (&PgRow, Row)| {
-            let columns = Columns { table: "cqs_dead", row, key: "id" };
-            Ok(DeadRow {
-                position: columns.get("position")?,
-                queue: range.queue,
-                cause: failed.cause.clone(),
-                row: Row { cause: String::new(), ..failed },
-                at: columns.time("at")?,
-                retried_by: columns.get("retried_by")?,
-            })
-        };
-        rows.iter().zip(failed).map(dead).collect()
+        read_dead(range.queue, &rows)
     }
 
     async fn dead_retried(&mut self, positions: &[i64], lane: i64) -> Result<(), StoreError> {
@@ -206,38 +191,3 @@ SELECT 'dead', q.name, d.dto_type, d.urn, d.attempts, d.sla, d.tracking_id, NULL
 FROM cqs_queue q JOIN cqs_undelivered u ON u.queue = q.queue JOIN cqs_dead d ON d.tenant = u.tenant AND d.id = u.dead
 WHERE u.tenant = $1 AND u.urn = ANY($2) AND d.retried_by IS NULL
 ORDER BY 1 DESC, 11";
-
-fn read_rule(row: &PgRow) -> Result<RetryRule, StoreError> {
-    let columns = Columns { table: "cqs_retry", row, key: "lane" };
-    Ok(RetryRule {
-        lane: columns.get("lane")?,
-        queue: columns.key("queue")?,
-        parent_lane: columns.get("parent_lane")?,
-        tracking_id: columns.parse("tracking_id")?,
-        parent_tracking_id: columns.parse("parent_tracking_id")?,
-        cause: columns.get("cause")?,
-        up_to: columns.get("up_to")?,
-        position: columns.get("position")?,
-        labels: columns.get("labels")?,
-        parents: columns.get("parents")?,
-        done: columns.get("done")?,
-    })
-}
-
-fn read_fate(row: &PgRow) -> Result<RecordFate, StoreError> {
-    let columns = Columns { table: "cqs_dead", row, key: "urn" };
-    let state = match columns.get("state")? {
-        "waiting" => FateState::Waiting { due_at: columns.time_if("due_at")?, cause: columns.get("cause")? },
-        "leased" => FateState::Leased,
-        _ => FateState::Dead { cause: columns.get("cause")?, at: Timestamp::from_ms(columns.get("at")?) },
-    };
-    Ok(RecordFate {
-        queue: columns.parse("queue")?,
-        dto_type: columns.parse("dto_type")?,
-        urn: columns.parse("urn")?,
-        state,
-        attempts: columns.get("attempts")?,
-        sla: columns.time("sla")?,
-        tracking_id: columns.parse_if("tracking_id")?,
-    })
-}

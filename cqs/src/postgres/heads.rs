@@ -13,13 +13,10 @@
 use domain::{LaneKind, StoreId, TenantId, Timestamp, limits};
 use sqlx::postgres::PgRow;
 
-use super::{
-    PostgresUnit,
-    columns::{Columns, limit_int, queue_int, store_text},
-    locks::Lock,
-};
+use super::{PostgresUnit, arrays::queue_int, locks::Lock};
 use crate::{
     StoreError,
+    columns::{Columns, limit_int, store_text},
     model::{Head, HeadKey, RowKind},
     unit::Lanes as _,
 };

@@ -3,17 +3,12 @@
 use std::collections::BTreeMap;
 
 use domain::{LaneKind, StoreId, TenantId, Timestamp};
-use sqlx::postgres::PgRow;
 
-use super::{
-    PostgresUnit,
-    columns::{Columns, limit_int, queue_int},
-    locks::Lock,
-    tenants::id_with,
-};
+use super::{PostgresUnit, arrays::queue_int, locks::Lock, tenants::id_with};
 use crate::{
     StoreError,
-    model::{Gate, Head, HeadChange, HeadKey, Lane, Limits, NewLane, PlaceReport},
+    columns::{limit_int, read_lane, read_place},
+    model::{Gate, Head, HeadChange, HeadKey, Lane, NewLane, PlaceReport},
     unit::{Held, Lanes},
 };
 
@@ -323,36 +318,3 @@ SELECT NOT EXISTS (SELECT 1 FROM cqs_lease WHERE tenant = $1 AND lane = $2)
                 AND w.due_at IS NULL AND (w.sla, w.id) >= (h.parent_sla, h.parent_id)
             ORDER BY w.sla DESC, w.id DESC LIMIT 1) AS parent
         WHERE h.tenant = $1 AND h.lane = $2))";
-
-fn read_lane(row: &PgRow) -> Result<Lane, StoreError> {
-    let columns = Columns { table: "cqs_lane", row, key: "lane" };
-    Ok(Lane {
-        id: columns.get("lane")?,
-        tenant: columns.parse("tenant")?,
-        kind: columns.parse("kind")?,
-        tracking_id: columns.parse_if("tracking_id")?,
-        gate: Gate {
-            closed: columns.get("closed")?,
-            cancelled: columns.get("cancelled")?,
-            limits: Limits {
-                throttle_per_s: columns.get("throttle_per_s")?,
-                max_in_flight: columns.get("max_in_flight")?,
-            },
-            stops: columns.get("stops")?,
-        },
-    })
-}
-
-fn read_place(row: &PgRow) -> Result<PlaceReport, StoreError> {
-    let columns = Columns { table: "cqs_place", row, key: "queue" };
-    Ok(PlaceReport {
-        queue: columns.key("queue")?,
-        ready: columns.get("ready")?,
-        delayed: columns.get("delayed")?,
-        leased_labels: columns.get("leased_labels")?,
-        closed_until: columns.time_if("closed_until")?,
-        waiting_since: columns.time_if("waiting_since")?,
-        next_due: columns.time_if("next_due")?,
-        leased_until: columns.time_if("leased_until")?,
-    })
-}

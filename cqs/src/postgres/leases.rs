@@ -3,14 +3,11 @@
 use std::collections::BTreeMap;
 
 use domain::Timestamp;
-use sqlx::postgres::PgRow;
 
-use super::{
-    PostgresUnit,
-    columns::{Columns, limit_int, queue_int, read_rows, store_text},
-};
+use super::{PostgresUnit, arrays::queue_int};
 use crate::{
     StoreError,
+    columns::{limit_int, read_lease, read_rows, store_text},
     model::{Lease, Row, SplitCounts},
     unit::{Dropped, Leases, SplitKey},
 };
@@ -267,16 +264,3 @@ WITH lease AS (
     RETURNING 1
 )
 SELECT generation, (SELECT count(*) FROM moved) FROM lease";
-
-fn read_lease(row: &PgRow) -> Result<Lease, StoreError> {
-    let columns = Columns { table: "cqs_lease", row, key: "generation" };
-    Ok(Lease {
-        generation: columns.get("generation")?,
-        queue: columns.key("queue")?,
-        lane: columns.get("lane")?,
-        store: columns.parse_if("store")?,
-        owner: columns.parse("owner")?,
-        worker_id: columns.get("worker_id")?,
-        expires_at: columns.time("expires_at")?,
-    })
-}

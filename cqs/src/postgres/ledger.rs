@@ -1,14 +1,14 @@
 //! The ledger and the dead letter.
 
 use domain::Timestamp;
-use sqlx::postgres::PgRow;
 
 use super::{
     PostgresUnit,
-    columns::{Columns, RowArrays, limit_int, queue_int, read_counts, read_records, record_arrays},
+    arrays::{RowArrays, queue_int, record_arrays},
 };
 use crate::{
     StoreError,
+    columns::{limit_int, read_counts, read_group, read_records},
     model::{Counts, DeadLetter, FailureGroup, LedgerKey, RecordKey, RowKind},
     unit::Ledger,
 };
@@ -129,17 +129,7 @@ impl Ledger for PostgresUnit<'_> {
         .bind(limit_int(limit))
         .fetch_all(&mut *self.conn)
         .await?;
-        let group = |row: &PgRow| {
-            let columns = Columns { table: "cqs_dead_group", row, key: "cause" };
-            Ok(FailureGroup {
-                queue: columns.parse("name")?,
-                cause: columns.get("cause")?,
-                count: columns.get("failed")?,
-                retried: columns.get("retried")?,
-                sample_urn: columns.get("sample_urn")?,
-            })
-        };
-        rows.iter().map(group).collect()
+        rows.iter().map(read_group).collect()
     }
 
     async fn undelivered_any(&mut self, queue: i64, lane: i64) -> Result<bool, StoreError> {

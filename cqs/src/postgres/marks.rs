@@ -4,12 +4,13 @@ use domain::{LaneKind, TenantId};
 
 use super::{
     PostgresUnit,
-    columns::{Columns, limit_int, queue_int, store_text},
+    arrays::queue_int,
     heads::{Candidate, Mark, Marks, read_candidate, read_spot},
     locks::Lock,
 };
 use crate::{
     StoreError,
+    columns::{Columns, limit_int, store_text},
     model::{HeadKey, RowKind},
 };
 
@@ -66,7 +67,7 @@ impl PostgresUnit<'_> {
         .fetch_all(&mut *self.conn)
         .await?;
         for row in &rows {
-            let queue = Columns { table: "cqs_place", row, key: "lane" }.key("queue")?;
+            let queue = Columns { table: "cqs_place", row, key: "lane" }.queue("queue")?;
             let spot = read_spot(queue, row)?;
             let heads = sqlx::query(
                 "SELECT tenant, lane, store, claim_sla, label_sla, label_id, parent_sla, parent_id FROM cqs_head

@@ -18,8 +18,8 @@
 //!   statement names it.
 //! - Which lane is next is asked over all tenants, without locks; the claim itself is for one tenant.
 
+mod arrays;
 mod audit;
-mod columns;
 mod controls;
 mod failures;
 mod heads;

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use domain::{TenantId, Timestamp};
-use sqlx::postgres::PgRow;
 
-use super::{
-    PostgresUnit,
-    columns::{Columns, limit_int, queue_int},
+use super::{PostgresUnit, arrays::queue_int};
+use crate::{
+    StoreError,
+    columns::{limit_int, read_pace},
+    model::Pace,
+    unit::Paces,
 };
-use crate::{StoreError, model::Pace, unit::Paces};
 
 impl Paces for PostgresUnit<'_> {
     async fn pace_last(&mut self) -> Result<Option<Timestamp>, StoreError> {
@@ -80,14 +81,4 @@ impl Paces for PostgresUnit<'_> {
         }
         Ok(())
     }
-}
-
-fn read_pace(row: &PgRow) -> Result<Pace, StoreError> {
-    let columns = Columns { table: "cqs_pace", row, key: "lane" };
-    Ok(Pace {
-        lane: columns.get("lane")?,
-        queue: columns.key("queue")?,
-        at: columns.time("at")?,
-        gone: columns.get("gone")?,
-    })
 }

@@ -1,15 +1,12 @@
 //! Queues.
 
-use domain::{ParentShape, QueueName, Timestamp};
-use sqlx::postgres::PgRow;
+use domain::{QueueName, Timestamp};
 
-use super::{
-    PostgresUnit,
-    columns::{Columns, alias_text, queue_int},
-};
+use super::{PostgresUnit, arrays::queue_int};
 use crate::{
     StoreError,
-    model::{Backlog, Exclusive, Queue},
+    columns::{bind_queue, read_backlog, read_queue},
+    model::{Backlog, Queue},
     unit::Queues,
 };
 
@@ -21,7 +18,7 @@ impl Queues for PostgresUnit<'_> {
         .bind(name.as_str())
         .fetch_optional(&mut *self.conn)
         .await?;
-        found.as_ref().map(queue).transpose()
+        found.as_ref().map(read_queue).transpose()
     }
 
     async fn queue_list(&mut self) -> Result<Vec<Queue>, StoreError> {
@@ -30,7 +27,7 @@ impl Queues for PostgresUnit<'_> {
         )
         .fetch_all(&mut *self.conn)
         .await?;
-        rows.iter().map(queue).collect()
+        rows.iter().map(read_queue).collect()
     }
 
     async fn queue_polled(&mut self, queue: i64, now: Timestamp) -> Result<(), StoreError> {
@@ -57,54 +54,15 @@ impl Queues for PostgresUnit<'_> {
         )
         .fetch_all(&mut *self.conn)
         .await?;
-        let backlog = |row| {
-            let columns = Columns { table: "cqs_queue", row, key: "name" };
-            Ok(Backlog {
-                queue: columns.parse("name")?,
-                waiting: columns.get("waiting")?,
-                leased: columns.get("leased")?,
-            })
-        };
-        rows.iter().map(backlog).collect()
+        rows.iter().map(read_backlog).collect()
     }
 
     async fn queue_put(&mut self, queue: &Queue) -> Result<(), StoreError> {
-        let subscriptions: Vec<&str> = queue.subscriptions.iter().map(|dto_type| dto_type.as_str()).collect();
-        let shapes: Vec<(&str, &str)> =
-            queue.shapes.iter().map(|shape| (shape.dto_type.as_str(), alias_text(shape.alias))).collect();
-        sqlx::query(
+        let put = sqlx::query(
             "INSERT INTO cqs_queue (name, subscriptions, shapes, exclusive_by_store) VALUES ($1, $2, $3, $4)
              ON CONFLICT (name) DO UPDATE SET subscriptions = excluded.subscriptions, shapes = excluded.shapes",
-        )
-        .bind(queue.name.as_str())
-        .bind(serde_json::to_string(&subscriptions)?)
-        .bind(serde_json::to_string(&shapes)?)
-        .bind(queue.exclusive == Exclusive::ByStore)
-        .execute(&mut *self.conn)
-        .await?;
+        );
+        bind_queue(put, queue)?.execute(&mut *self.conn).await?;
         Ok(())
     }
-}
-
-fn queue(row: &PgRow) -> Result<Queue, StoreError> {
-    let columns = Columns { table: "cqs_queue", row, key: "name" };
-    let subscriptions: Vec<String> =
-        serde_json::from_str(columns.get("subscriptions")?).map_err(|_| columns.broken("subscriptions"))?;
-    let shapes: Vec<(String, String)> =
-        serde_json::from_str(columns.get("shapes")?).map_err(|_| columns.broken("shapes"))?;
-    let shape = |(dto_type, alias): (String, String)| {
-        let alias = if alias.is_empty() { None } else { Some(alias.parse().map_err(|_| columns.broken("shapes"))?) };
-        Ok(ParentShape { dto_type: dto_type.parse().map_err(|_| columns.broken("shapes"))?, alias })
-    };
-    Ok(Queue {
-        id: columns.key("queue")?,
-        name: columns.parse("name")?,
-        subscriptions: subscriptions
-            .iter()
-            .map(|dto_type| dto_type.parse().map_err(|_| columns.broken("subscriptions")))
-            .collect::<Result<_, _>>()?,
-        shapes: shapes.into_iter().map(shape).collect::<Result<_, StoreError>>()?,
-        exclusive: if columns.get("exclusive_by_store")? { Exclusive::ByStore } else { Exclusive::No },
-        polled_at: columns.time_if("polled_at")?,
-    })
 }

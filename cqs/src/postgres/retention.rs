@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use domain::Timestamp;
 
-use super::{PostgresUnit, columns::limit_int};
-use crate::{StoreError, unit::Retention};
+use super::PostgresUnit;
+use crate::{StoreError, columns::limit_int, unit::Retention};
 
 impl Retention for PostgresUnit<'_> {
     async fn operation_expired(&mut self, before: Timestamp, limit: usize) -> Result<Vec<i64>, StoreError> {

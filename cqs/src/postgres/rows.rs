@@ -6,11 +6,12 @@ use domain::{SplitItem, TenantId, Timestamp, Urn};
 
 use super::{
     PostgresUnit,
-    columns::{RowArrays, alias_text, limit_int, queue_int, read_records, read_rows, record_arrays, store_text},
+    arrays::{RowArrays, queue_int, record_arrays},
     heads::Mark,
 };
 use crate::{
     StoreError,
+    columns::{alias_text, limit_int, read_records, read_rows, store_text},
     model::{HeadKey, RecordKey, Row, RowKind},
     unit::{ReadyRange, Rows},
 };

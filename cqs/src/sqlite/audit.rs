@@ -1,17 +1,14 @@
 //! The audit log.
 
-use domain::{TenantId, Timestamp, TrackingId};
+use domain::TenantId;
 use serde_json::json;
-use sqlx::sqlite::SqliteRow;
 
-use super::{
-    SqliteUnit,
-    columns::{Columns, json_text, limit_int},
-};
+use super::{SqliteUnit, json::json_text};
 use crate::{
     StoreError,
-    audit::chain::{Anchor, ChainHash, ChainHead},
-    model::{AuditOutcome, AuditRow, SealedRow},
+    audit::chain::{Anchor, ChainHash},
+    columns::{anchor_columns, bind_filter, limit_int, read_anchor, read_audit},
+    model::{AuditRow, SealedRow},
     unit::{Audit, AuditFilter},
 };
 
@@ -23,27 +20,13 @@ impl Audit for SqliteUnit<'_> {
     }
 
     async fn audit_anchors(&mut self) -> Result<Vec<Anchor>, StoreError> {
-        let rows: Vec<(String, i64, String)> =
-            sqlx::query_as("SELECT kind, id, hash FROM cqs_audit_anchor ORDER BY kind")
-                .fetch_all(&mut *self.conn)
-                .await?;
-        let anchor = |(kind, id, hash): (String, i64, String)| {
-            let broken = |column| StoreError::BrokenRow { table: "cqs_audit_anchor", column, id: kind.clone() };
-            let head = ChainHead { id, hash: ChainHash::from_hex(&hash).ok_or_else(|| broken("hash"))? };
-            match kind.as_str() {
-                "genesis" => Ok(Anchor::Genesis(head)),
-                "cut" => Ok(Anchor::Cut(head)),
-                _ => Err(broken("kind")),
-            }
-        };
-        rows.into_iter().map(anchor).collect()
+        let rows =
+            sqlx::query("SELECT kind, id, hash FROM cqs_audit_anchor ORDER BY kind").fetch_all(&mut *self.conn).await?;
+        rows.iter().map(read_anchor).collect()
     }
 
     async fn audit_anchor_put(&mut self, anchor: Anchor) -> Result<(), StoreError> {
-        let (kind, head) = match anchor {
-            Anchor::Genesis(head) => ("genesis", head),
-            Anchor::Cut(head) => ("cut", head),
-        };
+        let (kind, head) = anchor_columns(anchor);
         sqlx::query(
             "INSERT INTO cqs_audit_anchor (kind, id, hash) VALUES (?1, ?2, ?3)
              ON CONFLICT (kind) DO UPDATE SET id = excluded.id, hash = excluded.hash",
@@ -151,18 +134,8 @@ impl Audit for SqliteUnit<'_> {
         let mut found = Vec::new();
         // One tenant at a time, so that each is read in the order of its index and no further than the page.
         for tenant in &filter.tenants {
-            let rows = sqlx::query(statement)
-                .bind(tenant.as_str())
-                .bind(filter.before)
-                .bind(limit_int(filter.limit))
-                .bind(filter.tracking_id.as_ref().map(TrackingId::as_str))
-                .bind(&filter.operator_subject)
-                .bind(&filter.action)
-                .bind(filter.outcome.map(AuditOutcome::as_str))
-                .bind(filter.since.map(Timestamp::as_ms))
-                .bind(filter.until.map(Timestamp::as_ms))
-                .fetch_all(&mut *self.conn)
-                .await?;
+            let rows =
+                bind_filter(sqlx::query(statement).bind(tenant.as_str()), filter).fetch_all(&mut *self.conn).await?;
             for row in &rows {
                 found.push(read_audit(row)?);
             }
@@ -195,24 +168,3 @@ const PAGE: &str = page!("cqs_audit_list", "");
 const PAGE_OF_TRACKING_ID: &str = page!("cqs_audit_tracking", "tracking_id = ?4 AND ");
 const PAGE_OF_OPERATOR: &str = page!("cqs_audit_actor", "operator_subject = ?5 AND ");
 const PAGE_OF_ACTION: &str = page!("cqs_audit_action", "action = ?6 AND ");
-
-fn read_audit(row: &SqliteRow) -> Result<SealedRow, StoreError> {
-    let columns = Columns { table: "cqs_audit", row, key: "id" };
-    let outcome = columns.get::<&str>("outcome")?.parse().map_err(|()| columns.broken("outcome"))?;
-    let hash = columns.get("hash")?;
-    let row = AuditRow {
-        id: columns.get("id")?,
-        at: columns.time("at")?,
-        service: columns.parse("service")?,
-        operator_subject: columns.get("operator_subject")?,
-        tenant: columns.parse_if("tenant")?,
-        action: columns.get("action")?,
-        tracking_id: columns.get("tracking_id")?,
-        reason: columns.get("reason")?,
-        request_digest: columns.get("request_digest")?,
-        outcome,
-        error_code: columns.get("error_code")?,
-        detail: columns.get("detail")?,
-    };
-    Ok(SealedRow { row, hash })
-}

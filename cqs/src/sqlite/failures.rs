@@ -1,16 +1,16 @@
 //! Failures, their retries, and where a record is.
 
-use domain::{Timestamp, Urn};
+use domain::Urn;
 use serde_json::json;
-use sqlx::sqlite::SqliteRow;
 
 use super::{
     SqliteUnit,
-    columns::{Columns, json_text, limit_int, read_rows, urns_json},
+    json::{json_text, urns_json},
 };
 use crate::{
     StoreError,
-    model::{DeadRange, DeadRow, FateState, RecordFate, RetryRule},
+    columns::{limit_int, read_dead, read_fate, read_rule},
+    model::{DeadRange, DeadRow, RecordFate, RetryRule},
     unit::Failures,
 };
 
@@ -41,19 +41,7 @@ impl Failures for SqliteUnit<'_> {
             .bind(range.cause.as_deref().unwrap_or_default())
             .fetch_all(&mut *self.conn)
             .await?;
-        let failed = read_rows("cqs_dead", &rows)?;
-        let dead = |(row, failed): (&SqliteRow, crate::model::Row)| {
-            let columns = Columns { table: "cqs_dead", row, key: "id" };
-            Ok(DeadRow {
-                position: columns.get("position")?,
-                queue: range.queue,
-                cause: failed.cause.clone(),
-                row: crate::model::Row { cause: String::new(), ..failed },
-                at: columns.time("at")?,
-                retried_by: columns.get("retried_by")?,
-            })
-        };
-        rows.iter().zip(failed).map(dead).collect()
+        read_dead(range.queue, &rows)
     }
 
     async fn dead_retried(&mut self, positions: &[i64], lane: i64) -> Result<(), StoreError> {
@@ -179,38 +167,3 @@ FROM jsonb_each(?1) CROSS JOIN cqs_queue q CROSS JOIN cqs_undelivered u ON u.que
     CROSS JOIN cqs_dead d ON d.id = u.dead
 WHERE d.retried_by IS NULL
 ORDER BY 1 DESC, 11";
-
-fn read_rule(row: &SqliteRow) -> Result<RetryRule, StoreError> {
-    let columns = Columns { table: "cqs_retry", row, key: "lane" };
-    Ok(RetryRule {
-        lane: columns.get("lane")?,
-        queue: columns.get("queue")?,
-        parent_lane: columns.get("parent_lane")?,
-        tracking_id: columns.parse("tracking_id")?,
-        parent_tracking_id: columns.parse("parent_tracking_id")?,
-        cause: columns.get("cause")?,
-        up_to: columns.get("up_to")?,
-        position: columns.get("position")?,
-        labels: columns.get("labels")?,
-        parents: columns.get("parents")?,
-        done: columns.get("done")?,
-    })
-}
-
-fn read_fate(row: &SqliteRow) -> Result<RecordFate, StoreError> {
-    let columns = Columns { table: "cqs_dead", row, key: "urn" };
-    let state = match columns.get("state")? {
-        "waiting" => FateState::Waiting { due_at: columns.time_if("due_at")?, cause: columns.get("cause")? },
-        "leased" => FateState::Leased,
-        _ => FateState::Dead { cause: columns.get("cause")?, at: Timestamp::from_ms(columns.get("at")?) },
-    };
-    Ok(RecordFate {
-        queue: columns.parse("queue")?,
-        dto_type: columns.parse("dto_type")?,
-        urn: columns.parse("urn")?,
-        state,
-        attempts: columns.get("attempts")?,
-        sla: columns.time("sla")?,
-        tracking_id: columns.parse_if("tracking_id")?,
-    })
-}

@@ -8,13 +8,11 @@ use domain::{LaneKind, StoreId, TenantId, Timestamp, limits};
 use serde_json::json;
 use sqlx::sqlite::SqliteRow;
 
-use super::{
-    SqliteUnit,
-    columns::{Columns, json_text, limit_int, store_text},
-};
+use super::{SqliteUnit, json::json_text};
 use crate::{
     StoreError,
-    model::{Gate, Head, HeadChange, HeadKey, Lane, Limits, NewLane, PlaceReport},
+    columns::{Columns, limit_int, read_lane, read_place, store_text},
+    model::{Gate, Head, HeadChange, HeadKey, Lane, NewLane, PlaceReport},
     unit::{Held, Lanes},
 };
 
@@ -334,39 +332,6 @@ WHERE lane = ?1;
 
 DELETE FROM cqs_place WHERE lane = ?1 AND leased_labels = 0
     AND NOT EXISTS (SELECT 1 FROM cqs_head h WHERE h.queue = cqs_place.queue AND h.lane = cqs_place.lane)";
-
-fn read_lane(row: &SqliteRow) -> Result<Lane, StoreError> {
-    let columns = Columns { table: "cqs_lane", row, key: "lane" };
-    Ok(Lane {
-        id: columns.get("lane")?,
-        tenant: columns.parse("tenant")?,
-        kind: columns.parse("kind")?,
-        tracking_id: columns.parse_if("tracking_id")?,
-        gate: Gate {
-            closed: columns.get("closed")?,
-            cancelled: columns.get("cancelled")?,
-            limits: Limits {
-                throttle_per_s: columns.get("throttle_per_s")?,
-                max_in_flight: columns.get("max_in_flight")?,
-            },
-            stops: columns.get("stops")?,
-        },
-    })
-}
-
-fn read_place(row: &SqliteRow) -> Result<PlaceReport, StoreError> {
-    let columns = Columns { table: "cqs_place", row, key: "lane" };
-    Ok(PlaceReport {
-        queue: columns.get("queue")?,
-        ready: columns.get("ready")?,
-        delayed: columns.get("delayed")?,
-        leased_labels: columns.get("leased_labels")?,
-        closed_until: columns.time_if("closed_until")?,
-        waiting_since: columns.time_if("waiting_since")?,
-        next_due: columns.time_if("next_due")?,
-        leased_until: columns.time_if("leased_until")?,
-    })
-}
 
 fn read_head(row: &SqliteRow) -> Result<Head, StoreError> {
     let columns = Columns { table: "cqs_head", row, key: "lane" };

@@ -1,14 +1,11 @@
 //! Leases and leased rows.
 
 use domain::Timestamp;
-use sqlx::sqlite::SqliteRow;
 
-use super::{
-    SqliteUnit,
-    columns::{Columns, json_text, limit_int, read_rows, store_text},
-};
+use super::{SqliteUnit, json::json_text};
 use crate::{
     StoreError,
+    columns::{limit_int, read_lease, read_rows, store_text},
     model::{Lease, Row, SplitCounts},
     unit::{Dropped, Leases, SplitKey},
 };
@@ -193,17 +190,4 @@ impl Leases for SqliteUnit<'_> {
         .await?;
         Ok(())
     }
-}
-
-fn read_lease(row: &SqliteRow) -> Result<Lease, StoreError> {
-    let columns = Columns { table: "cqs_lease", row, key: "generation" };
-    Ok(Lease {
-        generation: columns.get("generation")?,
-        queue: columns.get("queue")?,
-        lane: columns.get("lane")?,
-        store: columns.parse_if("store")?,
-        owner: columns.parse("owner")?,
-        worker_id: columns.get("worker_id")?,
-        expires_at: columns.time("expires_at")?,
-    })
 }

@@ -2,15 +2,15 @@
 
 use domain::Timestamp;
 use serde_json::json;
-use sqlx::sqlite::SqliteRow;
 
 use super::{
     SqliteUnit,
-    columns::{Columns, json_text, kind_int, limit_int, read_records, records_json, row_json},
+    json::{json_text, kind_int, records_json, row_json},
 };
 use crate::{
     StoreError,
-    model::{Counts, DeadLetter, FailureGroup, LedgerKey, RecordKey, RowKind},
+    columns::{limit_int, read_counts, read_group, read_records},
+    model::{Counts, DeadLetter, FailureGroup, LedgerKey, RecordKey},
     unit::Ledger,
 };
 
@@ -158,17 +158,7 @@ impl Ledger for SqliteUnit<'_> {
         .bind(limit_int(limit))
         .fetch_all(&mut *self.conn)
         .await?;
-        let group = |row: &SqliteRow| {
-            let columns = Columns { table: "cqs_dead_group", row, key: "cause" };
-            Ok(FailureGroup {
-                queue: columns.parse("name")?,
-                cause: columns.get("cause")?,
-                count: columns.get("failed")?,
-                retried: columns.get("retried")?,
-                sample_urn: columns.get("sample_urn")?,
-            })
-        };
-        rows.iter().map(group).collect()
+        rows.iter().map(read_group).collect()
     }
 
     async fn undelivered_any(&mut self, queue: i64, _: i64) -> Result<bool, StoreError> {
@@ -228,21 +218,4 @@ impl Ledger for SqliteUnit<'_> {
         .await?;
         Ok(())
     }
-}
-
-fn read_counts(row: &SqliteRow) -> Result<(LedgerKey, Counts), StoreError> {
-    let columns = Columns { table: "cqs_ledger", row, key: "lane" };
-    let kind = if columns.get("is_parent")? { RowKind::Parent } else { RowKind::Label };
-    let key = LedgerKey { lane: columns.get("lane")?, queue: columns.get("queue")?, kind };
-    let counts = Counts {
-        enqueued: columns.get("enqueued")?,
-        done: columns.get("done")?,
-        unchanged: columns.get("unchanged")?,
-        failed: columns.get("failed")?,
-        coalesced: columns.get("coalesced")?,
-        cancelled: columns.get("cancelled")?,
-        waiting: columns.get("waiting")?,
-        leased: columns.get("leased")?,
-    };
-    Ok((key, counts))
 }

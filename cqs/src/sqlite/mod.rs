@@ -3,12 +3,12 @@
 //! Statements are over many rows: one JSON text is bound and taken apart by `jsonb_each`. One writer runs all units of
 //! work, so what a unit read is still so when it writes.
 //!
-//! Differs by necessity: `columns` reads and writes rows as SQL and JSON; heads are kept, not derived.
+//! Differs by necessity: `json` puts many rows into one text; heads are kept, not derived.
 
 mod audit;
-mod columns;
 mod controls;
 mod failures;
+mod json;
 mod lanes;
 mod leases;
 mod ledger;

@@ -1,13 +1,14 @@
 //! Operations.
 
 use domain::{TenantId, Timestamp, TrackingId};
-use sqlx::sqlite::SqliteRow;
 
-use super::{
-    SqliteUnit,
-    columns::{Columns, json_text, limit_int},
+use super::{SqliteUnit, json::json_text};
+use crate::{
+    StoreError,
+    columns::{bind_operation, limit_int, read_operation},
+    model::Operation,
+    unit::Operations,
 };
-use crate::{StoreError, model::Operation, unit::Operations};
 
 impl Operations for SqliteUnit<'_> {
     async fn operation_find(
@@ -47,28 +48,13 @@ impl Operations for SqliteUnit<'_> {
     }
 
     async fn operation_insert(&mut self, operation: &Operation) -> Result<bool, StoreError> {
-        let inserted = sqlx::query(
+        let insert = sqlx::query(
             "INSERT INTO cqs_operation (tenant, tracking_id, lane, queue, trigger_name, scope, reason, operator_subject,
                 accepted_at, sla, sla_chosen, items_digest, items_enqueued, finished_at)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
              ON CONFLICT (tenant, tracking_id) DO NOTHING",
-        )
-        .bind(operation.tenant.as_str())
-        .bind(operation.tracking_id.as_str())
-        .bind(operation.lane)
-        .bind(operation.queue.as_str())
-        .bind(&operation.trigger)
-        .bind(operation.scope.as_ref().map(ToString::to_string).unwrap_or_default())
-        .bind(operation.reason.as_str())
-        .bind(operation.operator_subject.as_ref().map_or("", |subject| subject.as_str()))
-        .bind(operation.accepted_at.as_ms())
-        .bind(operation.sla.as_ms())
-        .bind(operation.sla_chosen.map(Timestamp::as_ms))
-        .bind(&operation.items_digest)
-        .bind(operation.items_enqueued)
-        .bind(operation.finished_at.map(Timestamp::as_ms))
-        .execute(&mut *self.conn)
-        .await?;
+        );
+        let inserted = bind_operation(insert, operation).execute(&mut *self.conn).await?;
         Ok(inserted.rows_affected() > 0)
     }
 
@@ -104,25 +90,4 @@ impl Operations for SqliteUnit<'_> {
         .await?;
         rows.iter().map(read_operation).collect()
     }
-}
-
-fn read_operation(row: &SqliteRow) -> Result<Operation, StoreError> {
-    let columns = Columns { table: "cqs_operation", row, key: "id" };
-    Ok(Operation {
-        id: columns.get("id")?,
-        tenant: columns.parse("tenant")?,
-        tracking_id: columns.parse("tracking_id")?,
-        lane: columns.get("lane")?,
-        queue: columns.parse("queue")?,
-        trigger: columns.get("trigger_name")?,
-        scope: columns.parse_if("scope")?,
-        reason: columns.parse("reason")?,
-        operator_subject: columns.parse_if("operator_subject")?,
-        accepted_at: columns.time("accepted_at")?,
-        sla: columns.time("sla")?,
-        sla_chosen: columns.time_if("sla_chosen")?,
-        items_digest: columns.get("items_digest")?,
-        items_enqueued: columns.get("items_enqueued")?,
-        finished_at: columns.time_if("finished_at")?,
-    })
 }

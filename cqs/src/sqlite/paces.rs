@@ -1,13 +1,14 @@
 //! Samples of how far operations were.
 
 use domain::Timestamp;
-use sqlx::sqlite::SqliteRow;
 
-use super::{
-    SqliteUnit,
-    columns::{Columns, json_text, limit_int},
+use super::{SqliteUnit, json::json_text};
+use crate::{
+    StoreError,
+    columns::{limit_int, read_pace},
+    model::Pace,
+    unit::Paces,
 };
-use crate::{StoreError, model::Pace, unit::Paces};
 
 impl Paces for SqliteUnit<'_> {
     async fn pace_last(&mut self) -> Result<Option<Timestamp>, StoreError> {
@@ -37,16 +38,7 @@ impl Paces for SqliteUnit<'_> {
         .bind(since.as_ms())
         .fetch_all(&mut *self.conn)
         .await?;
-        let pace = |row: &SqliteRow| {
-            let columns = Columns { table: "cqs_pace", row, key: "lane" };
-            Ok(Pace {
-                lane: columns.get("lane")?,
-                queue: columns.get("queue")?,
-                at: columns.time("at")?,
-                gone: columns.get("gone")?,
-            })
-        };
-        rows.iter().map(pace).collect()
+        rows.iter().map(read_pace).collect()
     }
 
     async fn pace_prune(&mut self, before: Timestamp, limit: usize) -> Result<(), StoreError> {

@@ -2,8 +2,8 @@
 
 use domain::Timestamp;
 
-use super::{SqliteUnit, columns::limit_int};
-use crate::{StoreError, unit::Retention};
+use super::SqliteUnit;
+use crate::{StoreError, columns::limit_int, unit::Retention};
 
 impl Retention for SqliteUnit<'_> {
     async fn operation_expired(&mut self, before: Timestamp, limit: usize) -> Result<Vec<i64>, StoreError> {

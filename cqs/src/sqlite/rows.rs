@@ -6,13 +6,11 @@ use domain::{AliasName, DtoType, SplitItem, Timestamp, TrackingId, Urn};
 
 use super::{
     SqliteUnit,
-    columns::{
-        alias_text, company_ints, json_text, kind_int, limit_int, read_records, read_rows, records_json, rows_json,
-        store_text, urns_json,
-    },
+    json::{json_text, kind_int, records_json, rows_json, urns_json},
 };
 use crate::{
     StoreError,
+    columns::{alias_text, company_columns, limit_int, read_records, read_rows, store_text},
     model::{Company, RecordKey, Row},
     unit::{ReadyRange, Rows},
 };
@@ -72,7 +70,7 @@ impl SqliteUnit<'_> {
     /// Inserts new rows that differ in their URNs only.
     async fn row_insert_alike(&mut self, queue: i64, rows: &[Row]) -> Result<(), StoreError> {
         let Some(alike) = rows.first().map(Alike::of) else { return Ok(()) };
-        let (alone, lapses) = company_ints(alike.company);
+        let (alone, lapses) = company_columns(alike.company);
         sqlx::query(
             "INSERT INTO cqs_waiting (queue, lane, store, is_parent, dto_type, urn, alias, sla, tracking_id, attempts,
                 due_at, alone, lapses_alone, cursor, cause)
