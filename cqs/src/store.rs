@@ -248,6 +248,10 @@ pub trait CqsStore: FailureStore + AuditStore + Send + Sync + 'static {
     /// Removes one bounded chunk of what cancelled operations left waiting; false when nothing is left.
     fn clear(&self, now: Timestamp) -> Step<'_, bool>;
 
+    /// Units of work on this database that this process began so far, whosever they are. It tells upkeep whether anybody
+    /// else is at work.
+    fn units_begun(&self) -> u64;
+
     /// Appends to the audit log.
     fn append_audit(&self, rows: Vec<AuditRow>) -> Step<'_, ()>;
 
@@ -402,6 +406,10 @@ macro_rules! steps_of {
                     let now = $crate::unit::Clocked::time(unit, now);
                     Box::pin($crate::steps::clear::clear(unit, now))
                 })
+            }
+
+            fn units_begun(&self) -> u64 {
+                Self::units(self)
             }
 
             fn append_audit(&self, rows: Vec<$crate::model::AuditRow>) -> $crate::store::Step<'_, ()> {

@@ -106,6 +106,11 @@ pub(super) fn store(index: u32) -> String {
     format!("t/{TENANT}/s/S{index:04}")
 }
 
+/// An item's id by its number.
+pub(super) fn item_id(item: u32) -> String {
+    format!("I{item:05}")
+}
+
 /// A label's id, which no other store has.
 pub(super) fn label_id(first: &str, (store, label): (u32, u32)) -> String {
     format!("{first}{store:04}{label:06}")
@@ -122,8 +127,7 @@ pub(super) async fn studio_links(
     for store_index in 0..stores {
         let store = store(store_index);
         for label in 0..labels {
-            let link =
-                StudioLink { item_id: format!("I{:05}", label % super::shop::ITEMS), design_id: design.to_owned() };
+            let link = StudioLink { item_id: item_id(label % super::shop::ITEMS), design_id: design.to_owned() };
             let id = label_id(first, (store_index, label));
             loader.put(DtoType::StudioLink, format!("{store}/studiolinks/{id}"), &link).await?;
         }

@@ -1,8 +1,9 @@
 //! `reshelf bench`: how fast the platform is on the machine it runs on, and where that ends.
 //!
-//! In reading order: [`fanout`], [`model`], [`backlog`] and [`cancel`] are the measurements; `platform` is the process they run on,
-//! `load` and `shop` write the records they need, `null` works a queue without rendering, `operation` waits, `latency`,
-//! `rendering`, `split` and `urgent` are parts of a measurement, `watch` samples what the process needs, `figures` are the numbers.
+//! In reading order: [`fanout`], [`model`], [`urgent`], [`backlog`] and [`cancel`] are the measurements; `platform` is the process
+//! they run on, `load` and `shop` write the records they need, `null` works a queue without rendering, `operation` waits,
+//! `latency`, `rendering`, `split` and `probe` are parts of a measurement, `watch` samples what the process needs, `figures` are
+//! the numbers.
 //!
 //! Invariants
 //! - What is measured is what runs: the servers, clients, credentials and database of `dev`. Only the null renderer
@@ -16,6 +17,7 @@ pub mod backlog;
 pub mod cancel;
 pub mod fanout;
 pub mod model;
+pub mod urgent;
 
 mod figures;
 mod latency;
@@ -23,10 +25,10 @@ mod load;
 mod null;
 mod operation;
 mod platform;
+mod probe;
 mod rendering;
 mod shop;
 mod split;
-mod urgent;
 mod watch;
 
 use std::path::PathBuf;

@@ -14,13 +14,13 @@ use super::{
     Common, RendererKind, Report, TENANT,
     figures::{Times, per_second, rounded},
     latency,
-    load::{Loader, label_id, store},
+    load::{Loader, item_id, label_id, store},
     null::NullService,
     operation::{finish, wait},
     platform::Bench,
+    probe::{Probe, ProbeLabels},
     progress, rendering,
     shop::{ITEMS, Shop, esl, esl_type, store_records},
-    urgent::Probe,
     watch::{self, Spent, Watch},
 };
 
@@ -34,6 +34,9 @@ const SMALL_LABELS: u32 = 10;
 const PROBE_LABELS: u32 = 100;
 /// Its number.
 const PROBE_STORE: u32 = 9_999;
+/// All of them: number n shows item n.
+const PROBED: ProbeLabels =
+    ProbeLabels { store: PROBE_STORE, stores: 1, first: 0, labels: PROBE_LABELS, first_item: 0 };
 /// Changes while nothing else goes on.
 const IDLE_CHANGES: usize = 100;
 /// How far ahead a refresh's SLA lies that the gateway computes, in milliseconds.
@@ -121,8 +124,7 @@ async fn labels_of(
     for label in 0..labels {
         let id = label_id(first, (store_index, label));
         esl(loader, (&store, &id), label).await?;
-        let link =
-            EccLink { item_id: format!("I{:05}", label % items), model_id: model.to_owned(), ..EccLink::default() };
+        let link = EccLink { item_id: item_id(label % items), model_id: model.to_owned(), ..EccLink::default() };
         loader.put(DtoType::EccLink, format!("{store}/ecclinks/{id}"), &link).await?;
     }
     Ok(())
@@ -186,7 +188,7 @@ async fn real(bench: &Bench, size: Size, items: &Shop, report: &mut Report) -> a
     report.set("renderer", "real");
     let services = vec![ServiceName::EccImageRender, ServiceName::EslImageMerger, ServiceName::HardwareExporter];
     let _worker = Worker::start(bench.worker(services)).await?;
-    let mut probe = Probe::new(bench, (PROBE_STORE, PROBE_LABELS), items.item(0)?.clone())?;
+    let mut probe = Probe::new(bench, PROBED, items.item(0)?.clone())?;
     wait(bench, &trigger(bench, &[PROBE_STORE], None).await?).await?;
     let idle = probe.run(IDLE_CHANGES, &CancellationToken::new()).await?;
     progress(format!("urgent while idle: {:?} ms at p99", idle.quantile_ms(0.99)));

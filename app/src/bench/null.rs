@@ -123,8 +123,11 @@ impl NullService {
     }
 
     /// The next page of a parent's children, and where it goes on.
-    async fn children(&mut self, item: &SplitItem, cursor: &str) -> anyhow::Result<(Vec<WireItem>, String)> {
-        let page_size = i32::try_from(SPLIT_CHILDREN_MAX)?;
+    pub(super) async fn children(
+        &mut self,
+        item: &SplitItem,
+        (cursor, page_size): (&str, i32),
+    ) -> anyhow::Result<(Vec<WireItem>, String)> {
         let dto_type = item.dto_type.to_string();
         let urn = item.target.urn();
         if let (Urn::TenantRecord(tenant, collection, id), None) = (urn, item.alias) {
@@ -163,13 +166,14 @@ impl NullService {
     }
 
     async fn turn(&mut self, tally: &Tally) -> anyhow::Result<()> {
+        let page_size = i32::try_from(SPLIT_CHILDREN_MAX)?;
         let ask = (self.settings.batch_max, self.settings.wait_ms);
         let Some((generation, notifications)) = self.dequeue(ask).await? else { return Ok(()) };
         let mut done = Vec::with_capacity(notifications.len());
         for notification in notifications {
             if is_parent_row(&notification) {
                 let notification = notification_from_wire(notification)?;
-                let (children, next) = self.children(&notification.item, &notification.cursor).await?;
+                let (children, next) = self.children(&notification.item, (&notification.cursor, page_size)).await?;
                 tally.children.fetch_add(children.len() as u64, Ordering::Relaxed);
                 self.re_enqueue((generation, notification.id), children, next).await?;
                 tally.parents.fetch_add(1, Ordering::Relaxed);

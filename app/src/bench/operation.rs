@@ -1,11 +1,14 @@
-//! A running refresh: waited for, then its figures.
+//! A running refresh: controlled, waited for, then its figures.
 
 use std::time::Duration;
 
 use domain::ServiceName;
 use proto::{
     CqsClient,
-    cqs::v1::{GetOperationRequest, OperationState},
+    cqs::v1::{
+        ControlOperationRequest, ControlOperationResponse, GetOperationRequest, OperationState,
+        control_operation_request::Action,
+    },
 };
 use serde_json::{Map, Value};
 
@@ -42,6 +45,22 @@ pub(super) async fn wait(bench: &Bench, ids: &[String]) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Carries out an action on an operation, as the gateway does.
+pub(super) async fn control(
+    cqs: &mut CqsClient,
+    tracking_id: &str,
+    action: Action,
+) -> anyhow::Result<ControlOperationResponse> {
+    let request = ControlOperationRequest {
+        tenant_id: TENANT.to_owned(),
+        tracking_id: tracking_id.to_owned(),
+        operator_subject: "bench@localhost".to_owned(),
+        reason: "benchmark".to_owned(),
+        action: Some(action),
+    };
+    Ok(cqs.control_operation(request).await?.into_inner())
 }
 
 /// Notes what a refresh of so many labels took.

@@ -5,7 +5,10 @@ use domain::DtoType;
 use prost::Message as _;
 use proto::records::v1::{AccessPoint, Design, EslType, Palette, StoreEsl, StoreItemValues};
 
-use super::{TENANT, load::Loader};
+use super::{
+    TENANT,
+    load::{Loader, item_id},
+};
 use crate::demo;
 
 /// Items of a store, shown by labels in turn.
@@ -58,7 +61,7 @@ pub(super) async fn store_records(
         loader.put_bytes(DtoType::EccModel, format!("{store}/eccmodels/{model}"), shop.model.clone()).await?;
     }
     for index in 0..ITEMS {
-        loader.put(DtoType::StoreItemValues, format!("{store}/items/I{index:05}"), shop.item(index)?).await?;
+        loader.put(DtoType::StoreItemValues, format!("{store}/items/{}", item_id(index)), shop.item(index)?).await?;
     }
     Ok(())
 }

@@ -7,10 +7,13 @@ use daemon::telemetry::LogFormat;
 use db::DatabaseUrl;
 use worker::PipelineSettings;
 
-use crate::bench::{Common, RendererKind, Report, backlog, cancel, fanout, model};
+use crate::bench::{Common, RendererKind, Report, backlog, cancel, fanout, model, urgent};
 
 /// Logs of a measurement: what goes wrong, nothing a label.
 const LOG_FILTER: &str = "warn";
+
+/// Labels of a cancelled operation for each one that waits at the exporter, where their number is not chosen.
+const LABELS_PER_WAITING: u32 = 5;
 
 /// `reshelf bench`
 #[derive(Debug, ClapArgs)]
@@ -63,11 +66,26 @@ enum What {
         #[arg(long, default_value_t = 1_000_000)]
         waiting: u32,
     },
+    /// Price changes of labels that wait in a throttled, paused or cancelled operation, against idle ones
+    Urgent {
+        /// Stores, each with an operation of its own
+        #[arg(long, default_value_t = 5)]
+        stores: u32,
+        /// Labels in each store; of more than some 10,000 an operation holds no more at once
+        #[arg(long, default_value_t = 10_000)]
+        labels: u32,
+        /// Price changes in each state
+        #[arg(long, default_value_t = 200)]
+        changes: u32,
+    },
     /// An operation cancelled with rows waiting in the exporter's queue
     Cancel {
         /// Waiting rows
         #[arg(long, default_value_t = 1_000_000)]
         waiting: u32,
+        /// Labels of the operation; left out: five times as many
+        #[arg(long)]
+        labels: Option<u32>,
     },
 }
 
@@ -88,7 +106,15 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
             model::run(&common, model::Size { labels: labels.max(1), stores, renderer }).await?
         }
         What::Backlog { waiting } => backlog::run(&common, waiting).await?,
-        What::Cancel { waiting } => cancel::run(&common, waiting.max(1)).await?,
+        What::Urgent { stores, labels, changes } => {
+            let changes = usize::try_from(changes.max(1))?;
+            urgent::run(&common, urgent::Size { stores: stores.max(1), labels: labels.max(1), changes }).await?
+        }
+        What::Cancel { waiting, labels } => {
+            let waiting = waiting.max(1);
+            let labels = labels.unwrap_or(waiting.saturating_mul(LABELS_PER_WAITING));
+            cancel::run(&common, cancel::Size { labels, waiting }).await?
+        }
     };
     println!("{}", report.to_line());
     Ok(())

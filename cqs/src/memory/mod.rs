@@ -19,7 +19,10 @@ mod rows;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use domain::{LeaseRef, StoreId, TenantId, Timestamp, TrackingId};
@@ -94,6 +97,7 @@ struct Place {
 #[derive(Clone, Default)]
 pub struct MemoryCqsStore {
     state: Arc<Mutex<State>>,
+    begun: Arc<AtomicU64>,
 }
 
 impl fmt::Debug for MemoryCqsStore {
@@ -131,9 +135,14 @@ impl MemoryCqsStore {
 
     /// Begins a unit of work; others wait until it is committed or dropped. DTOflow's twin runs its own step around it.
     pub async fn begin(&self) -> MemoryUnit {
+        self.begun.fetch_add(1, Ordering::Relaxed);
         let state = Arc::clone(&self.state).lock_owned().await;
         let work = state.clone();
         MemoryUnit { state, work }
+    }
+
+    fn units(&self) -> u64 {
+        self.begun.load(Ordering::Relaxed)
     }
 
     fn write<A, T, F>(&self, ask: A, step: F) -> BoxFuture<'_, Result<T, StoreError>>

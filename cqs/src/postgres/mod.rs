@@ -162,6 +162,10 @@ impl PostgresCqsStore {
         .await
     }
 
+    fn units(&self) -> u64 {
+        self.db.units_begun()
+    }
+
     fn write<A, T, F>(&self, ask: A, step: F) -> BoxFuture<'_, Result<T, StoreError>>
     where
         A: Clone + Send + Sync + 'static,

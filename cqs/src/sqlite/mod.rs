@@ -49,6 +49,10 @@ impl SqliteCqsStore {
         Self { db }
     }
 
+    fn units(&self) -> u64 {
+        self.db.units_begun()
+    }
+
     fn write<A, T, F>(&self, ask: A, step: F) -> BoxFuture<'_, Result<T, StoreError>>
     where
         A: Send + 'static,

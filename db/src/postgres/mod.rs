@@ -29,7 +29,10 @@ mod self_check;
 mod tests;
 mod unit;
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
 use domain::Timestamp;
 use futures::future::BoxFuture;
@@ -82,6 +85,7 @@ pub struct PostgresDb {
 struct Inner {
     writers: PgPool,
     readers: PgPool,
+    begun: AtomicU64,
 }
 
 impl PostgresDb {
@@ -98,7 +102,14 @@ impl PostgresDb {
         T: Send + 'static,
         E: Failure,
     {
+        self.inner.begun.fetch_add(1, Ordering::Relaxed);
         unit::write(self.inner.writers.clone(), work).await
+    }
+
+    /// Writing units of work that this process asked for so far: whoever has something to do that can wait sees whether
+    /// others work. Of other processes nothing is known here.
+    pub fn units_begun(&self) -> u64 {
+        self.inner.begun.load(Ordering::Relaxed)
     }
 
     /// Runs reading statements on one snapshot of the database. Writing there fails.

@@ -1,6 +1,10 @@
 //! Opening: self-check, migrations, pools.
 
-use std::{str::FromStr as _, sync::Arc, time::Duration};
+use std::{
+    str::FromStr as _,
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
 
 use sqlx::{
     ConnectOptions as _, Connection as _, Executor as _,
@@ -95,7 +99,8 @@ pub(super) async fn open(options: OpenOptions) -> Result<PostgresDb, OpenError> 
             })
             .connect_lazy_with(connect.clone())
     };
-    Ok(PostgresDb { inner: Arc::new(Inner { writers: pool(WRITERS_MAX), readers: pool(READERS_MAX) }) })
+    let inner = Inner { writers: pool(WRITERS_MAX), readers: pool(READERS_MAX), begun: AtomicU64::default() };
+    Ok(PostgresDb { inner: Arc::new(inner) })
 }
 
 fn one_line(error: &sqlx::Error) -> String {

@@ -36,7 +36,13 @@ mod snapshot;
 mod tests;
 mod writer;
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use futures::future::BoxFuture;
 use sqlx::{SqliteConnection, SqlitePool};
@@ -86,6 +92,7 @@ struct Inner {
     path: PathBuf,
     writer: writer::Writer,
     readers: SqlitePool,
+    begun: AtomicU64,
 }
 
 impl SqliteDb {
@@ -107,7 +114,13 @@ impl SqliteDb {
         T: Send + 'static,
         E: From<DbError> + Send + 'static,
     {
+        self.inner.begun.fetch_add(1, Ordering::Relaxed);
         self.inner.writer.write(work).await
+    }
+
+    /// Writing units of work that were asked for so far: whoever has something to do that can wait sees whether others work.
+    pub fn units_begun(&self) -> u64 {
+        self.inner.begun.load(Ordering::Relaxed)
     }
 
     /// Runs reading statements on one snapshot of the database, beside the writer. Writing there fails.

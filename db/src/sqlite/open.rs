@@ -1,6 +1,10 @@
 //! Opening: lock file, connections, self-check, migrations.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::PathBuf,
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
 
 use sqlx::{
     ConnectOptions as _, Connection as _,
@@ -143,7 +147,7 @@ pub(super) async fn open(options: OpenOptions, gather: Duration) -> Result<Sqlit
             connection(&path).pragma("cache_size", format!("-{READER_CACHE_KIB}")).pragma("query_only", "ON"),
         );
     let writer = Writer::start(State { conn, reopen: writer_options, gather }, lock);
-    Ok(SqliteDb { inner: Arc::new(Inner { path, writer, readers }) })
+    Ok(SqliteDb { inner: Arc::new(Inner { path, writer, readers, begun: AtomicU64::default() }) })
 }
 
 fn connection(path: &std::path::Path) -> SqliteConnectOptions {
