@@ -1,35 +1,39 @@
 //! One platform under test, behind the same few verbs whichever way it is reached.
 
+mod gate;
+mod progress;
+mod words;
+
 use std::sync::{Arc, Mutex};
 
 use cqs::{
-    AuditFilter, CqsServer, CqsServerParts, CqsStore, StoreError, Wakeups,
-    announce::{Announce, Announcement, LeaseLane, Woken},
+    AuditFilter, CqsStore, StoreError, Wakeups,
+    announce::{Announcement, LeaseLane, Woken},
     memory::{self, MemoryCqsStore},
-    model::{AuditRow, Counts, Exclusive, FailureGroup, OperationReport, QueueCounts, Terms},
+    model::{AuditRow, Exclusive},
     policy::choice::Tally,
     postgres::{self, PostgresCqsStore, Queues, TimeOf},
     sqlite::{self, SqliteCqsStore},
     store::{CompleteAsk, ConfigureAsk, DequeueAsk, InjectAsk, SplitAsk},
-};
-use daemon::{
-    identity::{Registry, ServiceCredentials, ServiceKey, Verifier},
-    serve::in_process,
 };
 use db::{
     postgres::PostgresDb,
     sqlite::{OpenOptions, SqliteDb},
 };
 use domain::{
-    Clock, DtoType, LeaseRef, ManualClock, Notification, Outcome, ParentShape, QueueName, Refusal, SeededIds,
-    ServiceName, SplitItem, Target, TenantId, Timestamp, TrackingId,
+    Clock, DtoType, LeaseRef, ManualClock, Notification, Outcome, ParentShape, QueueName, Refusal, ServiceName,
+    TenantId, Timestamp, TrackingId,
 };
 use proto::{
-    CqsClient, Transport, cqs::v1 as wire, cqs_client, notification_from_wire, outcome_to_wire, refusal_from_status,
-    shape_to_wire, split_item_to_wire, timestamp_from_wire, timestamp_to_wire,
+    CqsClient, cqs::v1 as wire, notification_from_wire, outcome_to_wire, refusal_from_status, shape_to_wire,
+    split_item_to_wire, timestamp_from_wire, timestamp_to_wire,
 };
 
-/// How the platform is reached.
+pub use gate::Gate;
+pub use progress::Progress;
+use progress::{progress_from_report, progress_from_wire};
+pub use words::{failed, inject_to_wire, into, links, parent, record, refresh, retry, shape, told};
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Port {
     Memory,
@@ -80,70 +84,6 @@ impl Leased {
 
     pub fn urns(&self) -> Vec<String> {
         self.rows.iter().map(|row| row.item.target.urn().to_string()).collect()
-    }
-}
-
-/// An operation's progress, from whichever side it was read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Progress {
-    pub queues: Vec<QueueCounts>,
-    pub failures: Vec<FailureGroup>,
-    pub finished_at: Option<Timestamp>,
-    pub items_enqueued: i64,
-    pub sla: Timestamp,
-}
-
-impl Progress {
-    pub fn of(&self, queue: &str) -> QueueCounts {
-        self.queues.iter().find(|counts| counts.queue.as_str() == queue).cloned().unwrap_or(QueueCounts {
-            queue: queue.parse().unwrap(),
-            labels: Counts::default(),
-            parents: Counts::default(),
-            labels_retried: 0,
-            parents_retried: 0,
-        })
-    }
-
-    pub fn assert_balanced(&self) {
-        for counts in &self.queues {
-            assert!(counts.labels.balanced(), "{counts:?}");
-            assert!(counts.parents.balanced(), "{counts:?}");
-        }
-    }
-}
-
-/// The in-process server with everybody's keys.
-#[derive(Clone)]
-pub struct Gate {
-    keys: Vec<(ServiceName, ServiceKey)>,
-    transport: Transport,
-    clock: Arc<ManualClock>,
-}
-
-impl Gate {
-    pub fn new(store: Arc<dyn CqsStore>, clock: &Arc<ManualClock>, wakeups: &Wakeups) -> Self {
-        let keys: Vec<_> = ServiceName::ALL.iter().map(|name| (*name, ServiceKey::generate().unwrap())).collect();
-        let public: Vec<_> = keys.iter().map(|(name, key)| (*name, key.public().clone())).collect();
-        let registry = Registry::parse(&Registry::standard_document(&public).unwrap()).unwrap();
-        let parts = CqsServerParts {
-            clock: Arc::<ManualClock>::clone(clock),
-            ids: Arc::new(SeededIds::new(7)),
-            wakeups: wakeups.clone(),
-        };
-        let service = CqsServer::new(store, parts).into_service();
-        let verifier = Verifier::new(Arc::new(registry), Arc::<ManualClock>::clone(clock));
-        let transport = in_process(tonic::service::Routes::new(service), verifier);
-        Self { keys, transport, clock: Arc::clone(clock) }
-    }
-
-    pub fn client(&self, service: ServiceName) -> CqsClient {
-        let (_, key) = self.keys.iter().find(|(name, _)| *name == service).unwrap();
-        let credentials = ServiceCredentials::new(service, key.clone(), Arc::<ManualClock>::clone(&self.clock));
-        cqs_client(credentials.attach(self.transport.clone()))
-    }
-
-    pub fn anonymous(&self) -> CqsClient {
-        cqs_client(self.transport.clone())
     }
 }
 
@@ -521,174 +461,4 @@ impl World {
         };
         self.store.audit(filter).await.unwrap().into_iter().map(|sealed| sealed.row).collect()
     }
-}
-
-fn progress_from_report(report: OperationReport) -> Progress {
-    Progress {
-        queues: report.queues,
-        failures: report.failures,
-        finished_at: report.operation.finished_at,
-        items_enqueued: report.operation.items_enqueued,
-        sla: report.operation.sla,
-    }
-}
-
-fn progress_from_wire(wire: wire::Operation) -> Progress {
-    let time = |at: Option<prost_types::Timestamp>| at.map(|at| timestamp_from_wire("at", &at).unwrap());
-    Progress {
-        queues: wire
-            .queues
-            .iter()
-            .map(|counts| QueueCounts {
-                queue: counts.queue_name.parse().unwrap(),
-                labels: Counts {
-                    enqueued: counts.enqueued,
-                    done: counts.done,
-                    unchanged: counts.unchanged,
-                    failed: counts.failed,
-                    coalesced: counts.coalesced,
-                    cancelled: counts.cancelled,
-                    waiting: counts.waiting,
-                    leased: counts.leased,
-                },
-                parents: Counts {
-                    enqueued: counts.parents_enqueued,
-                    done: counts.parents_done,
-                    unchanged: 0,
-                    failed: counts.parents_failed,
-                    coalesced: counts.parents_coalesced,
-                    cancelled: counts.parents_cancelled,
-                    waiting: counts.parents_waiting,
-                    leased: counts.parents_leased,
-                },
-                labels_retried: counts.retried,
-                parents_retried: counts.parents_retried,
-            })
-            .collect(),
-        failures: wire
-            .failures
-            .into_iter()
-            .map(|group| FailureGroup {
-                queue: group.queue_name.parse().unwrap(),
-                cause: group.cause,
-                count: group.count,
-                retried: group.retried,
-                sample_urn: group.sample_urn,
-            })
-            .collect(),
-        finished_at: time(wire.finished_at),
-        items_enqueued: i64::from(wire.items_enqueued),
-        sla: time(wire.sla_timestamp).unwrap(),
-    }
-}
-
-/// The request that means what `ask` means.
-pub fn inject_to_wire(ask: &InjectAsk) -> wire::SelfEnqueueRequest {
-    wire::SelfEnqueueRequest {
-        queue_name: ask.queue.to_string(),
-        items: ask.items.iter().map(split_item_to_wire).collect(),
-        reason: ask.reason.to_string(),
-        tracking_id: ask.tracking_id.to_string(),
-        sla_timestamp: ask.sla.map(timestamp_to_wire),
-        operator_subject: ask.operator_subject.as_ref().map(ToString::to_string).unwrap_or_default(),
-        trigger: ask.trigger.clone(),
-        scope: ask.scope.as_ref().map(ToString::to_string).unwrap_or_default(),
-        sla_is_default: ask.sla_is_default,
-        limits: Some(wire::OperationLimits {
-            throttle_per_s: limit_to_wire(ask.terms.limits.throttle_per_s),
-            max_in_flight: limit_to_wire(ask.terms.limits.max_in_flight),
-        }),
-        stop_when: ask.terms.stop_when.map(|stop_when| wire::StopWhen {
-            failure_ratio_percent: i32::try_from(stop_when.failure_ratio_percent).unwrap(),
-            min_sample: i32::try_from(stop_when.min_sample).unwrap(),
-        }),
-        approval: ask.approval.as_ref().map(|approval| wire::ApprovalRequired {
-            label_count: approval.label_count,
-            expires_at: Some(timestamp_to_wire(approval.expires_at)),
-        }),
-        plan_id: ask.terms.plan_id.clone(),
-        check_only: ask.check_only,
-    }
-}
-
-fn limit_to_wire(limit: Option<i64>) -> i32 {
-    limit.map_or(0, |limit| i32::try_from(limit).unwrap())
-}
-
-/// `"dto_type"` or `"dto_type alias"`.
-pub fn shape(text: &str) -> ParentShape {
-    let mut parts = text.split(' ');
-    ParentShape {
-        dto_type: parts.next().unwrap().parse().unwrap(),
-        alias: parts.next().map(|alias| alias.parse().unwrap()),
-    }
-}
-
-/// `"dto_type urn alias"`: a parent.
-pub fn parent(text: &str) -> SplitItem {
-    let mut parts = text.split(' ');
-    SplitItem {
-        dto_type: parts.next().unwrap().parse().unwrap(),
-        target: Target::Parent(parts.next().unwrap().parse().unwrap()),
-        alias: parts.next().map(|alias| alias.parse().unwrap()),
-    }
-}
-
-/// A record by its URN.
-pub fn record(urn: &str) -> SplitItem {
-    let urn: domain::Urn = urn.parse().unwrap();
-    SplitItem { dto_type: type_of(&urn), target: Target::Record(urn), alias: None }
-}
-
-fn type_of(urn: &domain::Urn) -> DtoType {
-    match urn {
-        domain::Urn::StoreRecord(_, _, collection, _) | domain::Urn::TenantRecord(_, collection, _) => {
-            collection.dto_type()
-        }
-        domain::Urn::Tenant(_) | domain::Urn::Store(_, _) => panic!("{urn} names no record"),
-    }
-}
-
-/// A change of a record, in the ordinary lane.
-pub fn told(urn: &str, sla: Timestamp) -> Announcement {
-    let urn: domain::Urn = urn.parse().unwrap();
-    Announcement { dto_type: type_of(&urn), urn, sla, tracking_id: None, lane: None, announce: Announce::Always }
-}
-
-/// The trigger of the main job: model M of store S.
-pub fn refresh(tracking_id: &str) -> InjectAsk {
-    InjectAsk {
-        service: ServiceName::EccImageRender,
-        queue: ECC.parse().unwrap(),
-        items: vec![parent("ecclink.v1 t/T/s/S/eccmodels/M by_eccmodel")],
-        reason: "CHG-118: font fixed".parse().unwrap(),
-        tracking_id: tracking_id.parse().unwrap(),
-        sla: None,
-        sla_is_default: false,
-        operator_subject: Some("ann@example".parse().unwrap()),
-        trigger: "model-refresh".to_owned(),
-        scope: Some("t/T/s/S/eccmodels/M".parse().unwrap()),
-        terms: Terms::default(),
-        approval: None,
-        request_digest: String::new(),
-        check_only: false,
-    }
-}
-
-/// A complete split into these children.
-pub fn into(leased: &Leased, children: Vec<SplitItem>) -> SplitAsk {
-    SplitAsk { lease: leased.lease.clone(), id: leased.rows[0].id, children, next_cursor: String::new(), sla: None }
-}
-
-/// Links `E{from}` to `E{to}` of store S, end excluded.
-pub fn links(range: std::ops::Range<usize>) -> Vec<SplitItem> {
-    range.map(|n| record(&format!("t/T/s/S/ecclinks/E{n}"))).collect()
-}
-
-pub fn retry() -> Outcome {
-    Outcome::Retry { cause: "no answer".to_owned() }
-}
-
-pub fn failed(cause: &str) -> Outcome {
-    Outcome::Failed { cause: cause.to_owned() }
 }
