@@ -8,58 +8,29 @@ use axum::{
 };
 use domain::{Refusal, Trigger};
 use proto::studio_renderer::v1::TriggerDesignRefreshRequest;
-use serde::Deserialize;
-use utoipa::ToSchema;
 
 use super::{
-    control_view::{Limits, StopWhen},
-    trigger_call::{
-        self, Answer, Asked, Common, Place, TriggerBody, answer_from_wire, not_configured, request_to_wire,
-    },
+    trigger_body::{Place, TriggerBody, trigger_body},
+    trigger_call::{self, Answer, Asked, answer_from_wire, not_configured, request_to_wire},
     triggers::{Accepted, TriggerAnswer},
 };
 use crate::{
     auth::Operator,
     backend::{CallError, Peer, call},
-    body::Object,
     problem::{Problem, TriggerProblems},
     state::Gateway,
 };
 
-/// Renders every label linked to one Studio design again, in all stores of its tenant.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct DesignRefreshRequest {
-    /// The tenant.
-    #[schema(example = "demo")]
-    tenant_id: String,
-    /// The design.
-    #[schema(example = "poster")]
-    design_id: String,
-    /// Why, 1 to 500 characters without control characters. Stands in the audit log.
-    #[schema(min_length = 1, max_length = 500)]
-    reason: String,
-    /// Names the operation within its tenant. Repeating a request with the same id repeats its answer.
-    #[schema(pattern = "^[A-Za-z0-9._:-]{1,128}$")]
-    tracking_id: String,
-    /// True: validate and count, enqueue nothing. Never assumed.
-    dry_run: bool,
-    /// When it should be done, RFC 3339. Left out: now plus the trigger's bulk allowance, so that ordinary changes go
-    /// first.
-    sla_timestamp: Option<String>,
-    /// `plan_id` of a dry run's answer: the run is held to what that counted.
-    plan_id: Option<String>,
-    /// Labels that may have come or gone since the plan, summed over stores. Left out: none. With `plan_id` only.
-    #[schema(minimum = 0)]
-    max_drift: Option<i64>,
-    /// How fast it may go; left out: as fast as there are workers.
-    #[schema(value_type = Option<Limits>)]
-    limits: Option<Object<Limits>>,
-    /// When it stops itself; left out: never.
-    #[schema(value_type = Option<StopWhen>)]
-    stop_when: Option<Object<StopWhen>>,
-    /// `next_page_token` of the dry run before, for the stores after its last; dry runs only. Left out: the first 200.
-    page_token: Option<String>,
+trigger_body! {
+    /// Renders every label linked to one Studio design again, in all stores of its tenant.
+    pub(crate) struct DesignRefreshRequest {
+        /// The design.
+        #[schema(example = "poster")]
+        design_id: String,
+        ..
+        /// `next_page_token` of the dry run before, for the stores after its last; dry runs only. Left out: the first 200.
+        page_token: Option<String>,
+    }
 }
 
 /// Render every label of a design again, in all stores.
@@ -93,21 +64,12 @@ impl TriggerBody for DesignRefreshRequest {
     const TRIGGER: Trigger = Trigger::DesignRefresh;
     const NAMED: &'static str = "design_id";
 
-    fn common(&self) -> Common<'_> {
-        Common {
-            tenant_id: &self.tenant_id,
-            reason: &self.reason,
-            tracking_id: &self.tracking_id,
-            dry_run: self.dry_run,
-            sla_timestamp: self.sla_timestamp.as_deref(),
-            page_token: self.page_token.as_deref(),
-            plan: (self.plan_id.as_deref(), self.max_drift),
-            terms: (self.limits.as_ref().map(|limits| limits.0), self.stop_when.as_ref().map(|stop| stop.0)),
-        }
-    }
-
     fn place(&self) -> Result<Place, Refusal> {
         Ok(Place { store: None, record: Some(proto::parse_field("design_id", &self.design_id)?) })
+    }
+
+    fn page_token(&self) -> Option<&str> {
+        self.page_token.as_deref()
     }
 
     async fn call(gateway: &Gateway, asked: &Asked) -> Result<Answer, CallError> {

@@ -8,56 +8,27 @@ use axum::{
 };
 use domain::{Refusal, Trigger};
 use proto::ecc_image_render::v1::TriggerEccStoreRerenderRequest;
-use serde::Deserialize;
-use utoipa::ToSchema;
 
 use super::{
-    control_view::{Limits, StopWhen},
-    trigger_call::{
-        self, Answer, Asked, Common, Place, TriggerBody, answer_from_wire, not_configured, request_to_wire,
-    },
+    trigger_body::{Place, TriggerBody, trigger_body},
+    trigger_call::{self, Answer, Asked, answer_from_wire, not_configured, request_to_wire},
     triggers::{Accepted, TriggerAnswer},
 };
 use crate::{
     auth::Operator,
     backend::{CallError, Peer, call},
-    body::Object,
     problem::{Problem, TriggerProblems},
     state::Gateway,
 };
 
-/// Renders every label of a store that is linked to an ECC model again.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct EccStoreRerenderRequest {
-    /// The tenant.
-    #[schema(example = "demo")]
-    tenant_id: String,
-    /// The store.
-    #[schema(example = "berlin")]
-    store_id: String,
-    /// Why, 1 to 500 characters without control characters. Stands in the audit log.
-    #[schema(min_length = 1, max_length = 500)]
-    reason: String,
-    /// Names the operation within its tenant. Repeating a request with the same id repeats its answer.
-    #[schema(pattern = "^[A-Za-z0-9._:-]{1,128}$")]
-    tracking_id: String,
-    /// True: validate and count, enqueue nothing. Never assumed.
-    dry_run: bool,
-    /// When it should be done, RFC 3339. Left out: now plus the trigger's bulk allowance, so that ordinary changes go
-    /// first.
-    sla_timestamp: Option<String>,
-    /// `plan_id` of a dry run's answer: the run is held to what that counted.
-    plan_id: Option<String>,
-    /// Labels that may have come or gone since the plan, summed over stores. Left out: none. With `plan_id` only.
-    #[schema(minimum = 0)]
-    max_drift: Option<i64>,
-    /// How fast it may go; left out: as fast as there are workers.
-    #[schema(value_type = Option<Limits>)]
-    limits: Option<Object<Limits>>,
-    /// When it stops itself; left out: never.
-    #[schema(value_type = Option<StopWhen>)]
-    stop_when: Option<Object<StopWhen>>,
+trigger_body! {
+    /// Renders every label of a store that is linked to an ECC model again.
+    pub(crate) struct EccStoreRerenderRequest {
+        /// The store.
+        #[schema(example = "berlin")]
+        store_id: String,
+        ..
+    }
 }
 
 /// Render every label of a store that is linked to an ECC model again.
@@ -90,19 +61,6 @@ pub(crate) async fn trigger_ecc_store_rerender(
 impl TriggerBody for EccStoreRerenderRequest {
     const TRIGGER: Trigger = Trigger::EccStoreRerender;
     const NAMED: &'static str = "store_id";
-
-    fn common(&self) -> Common<'_> {
-        Common {
-            tenant_id: &self.tenant_id,
-            reason: &self.reason,
-            tracking_id: &self.tracking_id,
-            dry_run: self.dry_run,
-            sla_timestamp: self.sla_timestamp.as_deref(),
-            page_token: None,
-            plan: (self.plan_id.as_deref(), self.max_drift),
-            terms: (self.limits.as_ref().map(|limits| limits.0), self.stop_when.as_ref().map(|stop| stop.0)),
-        }
-    }
 
     fn place(&self) -> Result<Place, Refusal> {
         Ok(Place { store: Some(proto::parse_field("store_id", &self.store_id)?), record: None })

@@ -33,6 +33,7 @@ pub(crate) mod stores;
 pub(crate) mod studio_store_rerender;
 pub(crate) mod tenants;
 pub(crate) mod touch;
+mod trigger_body;
 mod trigger_call;
 pub(crate) mod triggers;
 

@@ -3,7 +3,7 @@
 //!
 //! So a dry run is the live call cut off before its last step: what refuses the live call refused the dry run, too.
 //!
-//! A trigger's own file holds its body, its documentation, and the one call that is its own.
+//! A trigger's own file holds its body ([`TriggerBody`]), its documentation, and the one call that is its own.
 
 use std::{fmt, sync::Arc};
 
@@ -13,14 +13,14 @@ use axum::{
     extract::Request,
     response::{IntoResponse as _, Response},
 };
-use domain::{ErrorCode, Reason, RecordId, Refusal, StoreId, TenantId, Timestamp, TrackingId, Trigger};
+use domain::{ErrorCode, Reason, Refusal, TenantId, Timestamp, TrackingId, Trigger};
 use proto::cqs::v1::{ApprovalRequired, OperationLimits, StopWhen as WireStopWhen};
-use serde::de::DeserializeOwned;
 
 use super::{
     admission::{self, Admission},
     control_view::{Limits, StopWhen},
     estimate,
+    trigger_body::{Common, Place, TriggerBody},
     triggers::{Accepted, DryRun, PlanMade, StoreLabels, TriggerAnswer, operation_path},
 };
 use crate::{
@@ -33,44 +33,6 @@ use crate::{
     state::Gateway,
     wire::{self, WireTimestamp},
 };
-
-/// The body of one trigger.
-pub(super) trait TriggerBody: DeserializeOwned + Send + Sync {
-    /// The trigger.
-    const TRIGGER: Trigger;
-    /// The field that names what it is about; an unknown one and one outside the token give the same answer.
-    const NAMED: &'static str;
-    /// The fields that every trigger has, as they came.
-    fn common(&self) -> Common<'_>;
-    /// What it is about.
-    fn place(&self) -> Result<Place, Refusal>;
-    /// Calls the service; `asked.dry_run` says how.
-    fn call(gateway: &Gateway, asked: &Asked) -> impl Future<Output = Result<Answer, CallError>> + Send;
-}
-
-/// The fields that every trigger has, as they came.
-pub(super) struct Common<'a> {
-    pub(super) tenant_id: &'a str,
-    pub(super) reason: &'a str,
-    pub(super) tracking_id: &'a str,
-    pub(super) dry_run: bool,
-    pub(super) sla_timestamp: Option<&'a str>,
-    /// `next_page_token` of triggers whose dry run answers pages; else none.
-    pub(super) page_token: Option<&'a str>,
-    /// The plan to hold the run to, and how far it may differ.
-    pub(super) plan: (Option<&'a str>, Option<i64>),
-    /// How the operation shall run.
-    pub(super) terms: (Option<Limits>, Option<StopWhen>),
-}
-
-/// What a trigger is about, below its tenant.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Place {
-    /// Its store; none for what is the tenant's.
-    pub(super) store: Option<StoreId>,
-    /// Its model or design; none for a whole store.
-    pub(super) record: Option<RecordId>,
-}
 
 /// The plan a request names.
 #[derive(Debug, Clone)]
@@ -171,7 +133,7 @@ impl Asked {
         self.plan.as_ref().map(|plan| plan::digest(&plan.id)).unwrap_or_default()
     }
 
-    /// The model's or design's id as text; empty for a whole store.
+    /// The id of its model, design, access point or label as text; empty for a whole store.
     pub(super) fn record_id(&self) -> String {
         self.place.record.as_ref().map(ToString::to_string).unwrap_or_default()
     }
@@ -254,7 +216,7 @@ fn asked<B: TriggerBody>(
     let request = parsed?;
     let common = request.common();
     let sla = common.sla_timestamp.map(|text| wire::parse_time("sla_timestamp", text)).transpose()?;
-    if common.page_token.is_some() && !common.dry_run {
+    if request.page_token().is_some() && !common.dry_run {
         return Err(Refusal::field("page_token", "belongs to a dry run: nothing else answers pages").into());
     }
     let asked = Asked {
@@ -267,7 +229,7 @@ fn asked<B: TriggerBody>(
         dry_run: common.dry_run,
         sla: sla.unwrap_or_else(|| gateway.clock.now().plus_ms(B::TRIGGER.bulk_allowance_ms())),
         sla_is_default: sla.is_none(),
-        page_token: query::token_from(common.page_token.unwrap_or_default())?,
+        page_token: query::token_from(request.page_token().unwrap_or_default())?,
         plan: named_plan(&common)?,
         limits: common.terms.0.map(Limits::to_wire).transpose()?,
         stop_when: common.terms.1.map(StopWhen::to_wire).transpose()?,

@@ -57,6 +57,9 @@ pub(super) struct Terms<'a> {
 
 /// The [`Common`] fields of a request, which have the same names in every message.
 macro_rules! common {
+    ($request:expr) => {
+        common!($request, (0, ""))
+    };
     ($request:expr, $page:expr) => {
         $crate::triggers::ask::Common {
             tenant_id: &$request.tenant_id,
@@ -76,7 +79,22 @@ macro_rules! common {
         }
     };
 }
-pub(super) use common;
+
+/// An [`Answer`] in a trigger's own message: the fields that all have, and those given.
+macro_rules! answer_to_wire {
+    ($message:ident, $answer:expr, { $($field:ident: $value:expr),* $(,)? }) => {
+        $message {
+            items_enqueued: $answer.items_enqueued,
+            labels: $answer.labels,
+            sample_label_ids: $answer.sample_label_ids,
+            replayed: $answer.replayed,
+            sla_timestamp: $answer.sla_timestamp,
+            accepted_at: $answer.accepted_at,
+            $($field: $value),*
+        }
+    };
+}
+pub(super) use {answer_to_wire, common};
 
 /// What a trigger is about.
 #[derive(Debug)]
@@ -91,6 +109,19 @@ pub(super) struct Aim {
     pub(super) exists: Exists,
     /// The request's field that names it.
     pub(super) field: &'static str,
+}
+
+impl Aim {
+    /// Everything of that type in a store.
+    pub(super) fn whole_store(tenant: &TenantId, store_id: &str, dto_type: DtoType) -> Result<Self, Refusal> {
+        Ok(Self {
+            scope: Urn::Store(tenant.clone(), parse_field("store_id", store_id)?),
+            shape: ParentShape { dto_type, alias: Some(AliasName::ByStore) },
+            links: AliasName::ByStore,
+            exists: Exists::AnyLabel,
+            field: "store_id",
+        })
+    }
 }
 
 /// What must exist for a trigger to be accepted.

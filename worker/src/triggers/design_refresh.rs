@@ -9,7 +9,7 @@ use proto::{
     studio_renderer::v1::{StoreLabels, TriggerDesignRefreshRequest, TriggerDesignRefreshResponse},
 };
 
-use super::ask::{Aim, Answer, Common, Exists, TriggerRequest, common};
+use super::ask::{Aim, Answer, Common, Exists, TriggerRequest, answer_to_wire, common};
 
 impl TriggerRequest for TriggerDesignRefreshRequest {
     type Response = TriggerDesignRefreshResponse;
@@ -33,17 +33,11 @@ impl TriggerRequest for TriggerDesignRefreshRequest {
     }
 
     fn response(answer: Answer) -> TriggerDesignRefreshResponse {
-        TriggerDesignRefreshResponse {
-            items_enqueued: answer.items_enqueued,
-            labels: answer.labels,
-            sample_label_ids: answer.sample_label_ids,
-            replayed: answer.replayed,
-            sla_timestamp: answer.sla_timestamp,
-            accepted_at: answer.accepted_at,
+        answer_to_wire!(TriggerDesignRefreshResponse, answer, {
             stores: answer.stores.into_iter().map(|(store_id, labels)| StoreLabels { store_id, labels }).collect(),
             next_page_token: answer.next_page_token,
             store_count: answer.store_count,
-        }
+        })
     }
 }
 

@@ -6,7 +6,7 @@ use proto::{
     parse_field,
 };
 
-use super::ask::{Aim, Answer, Common, Exists, TriggerRequest, common};
+use super::ask::{Aim, Answer, Common, Exists, TriggerRequest, answer_to_wire, common};
 
 impl TriggerRequest for TriggerLabelReexportRequest {
     type Response = TriggerLabelReexportResponse;
@@ -14,7 +14,7 @@ impl TriggerRequest for TriggerLabelReexportRequest {
     const RPC: &'static str = "hardware_exporter.v1.HardwareExporterTriggers/TriggerLabelReexport";
 
     fn common(&self) -> Common<'_> {
-        common!(self, (0, ""))
+        common!(self)
     }
 
     fn aim(&self, tenant: &TenantId) -> Result<Aim, Refusal> {
@@ -30,13 +30,6 @@ impl TriggerRequest for TriggerLabelReexportRequest {
     }
 
     fn response(answer: Answer) -> TriggerLabelReexportResponse {
-        TriggerLabelReexportResponse {
-            items_enqueued: answer.items_enqueued,
-            labels: answer.labels,
-            sample_label_ids: answer.sample_label_ids,
-            replayed: answer.replayed,
-            sla_timestamp: answer.sla_timestamp,
-            accepted_at: answer.accepted_at,
-        }
+        answer_to_wire!(TriggerLabelReexportResponse, answer, {})
     }
 }
