@@ -14,7 +14,7 @@ use crate::{problem::Problem, state::Gateway};
 /// Entries of a page when the request names no size.
 const PAGE_SIZE_DEFAULT: usize = 50;
 /// Most entries of a page: one call to the platform, one answer of well under a megabyte.
-const PAGE_SIZE_MAX: usize = 200;
+pub(crate) const PAGE_SIZE_MAX: usize = 200;
 /// Longest page token, in bytes: ours and the platform's stay under 500.
 const PAGE_TOKEN_MAX_BYTES: usize = 1_024;
 

@@ -99,7 +99,7 @@ fn documented_routes() -> (Router<Arc<Gateway>>, Document) {
         .routes(routes!(r::models::list_models))
         .routes(routes!(r::access_points::list_access_points))
         .routes(routes!(r::labels::list_labels))
-        .routes(routes!(r::labels::get_label))
+        .routes(routes!(r::label::get_label))
         .routes(routes!(r::label_image::get_label_image))
         .routes(routes!(r::audit::list_audit))
         .routes(routes!(r::health::get_health))

@@ -5,18 +5,25 @@
 use std::sync::Arc;
 
 use axum::{Json, extract::State};
-use domain::{AliasName, DtoType, OperatorScope, StoreId, TenantId, Urn};
+use domain::{AliasName, DtoType, Urn};
 use proto::{dtoflow::v1::Dto, records::v1 as records_v1};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::records;
+use super::records::{self, Counted};
 use crate::{
     auth::Operator,
     problem::{Problem, ReadProblems},
-    query::{NextPage, PageParams, Parameters, Segments, segment},
+    query::{NextPage, PAGE_SIZE_MAX, PageParams, Parameters, Segments},
     state::Gateway,
     wire,
+};
+
+/// A page of them is one read: they are small.
+const ACCESS_POINTS: Counted = Counted {
+    dto_type: DtoType::AccessPoint,
+    labels: (DtoType::StoreEsl, AliasName::ByAccessPoint),
+    per_read: PAGE_SIZE_MAX,
 };
 
 /// An access point.
@@ -63,24 +70,10 @@ pub(crate) async fn list_access_points(
     Segments((tenant, store)): Segments<(String, String)>,
     parameters: Parameters,
 ) -> Result<Json<AccessPointList>, Problem> {
-    operator.require(OperatorScope::LabelsRead)?;
-    let tenant: TenantId = segment("tenant", &tenant)?;
-    let store: StoreId = segment("store", &store)?;
-    operator.store(&tenant, &store)?;
+    let store = records::readable_store(&operator, (&tenant, &store))?;
     let page = parameters.page(&[])?;
-    let parent = Urn::Store(tenant.clone(), store.clone());
-    let (urns, next) = records::list_in_store(&gateway, DtoType::AccessPoint, &parent, &page).await?;
-    if urns.is_empty() {
-        records::require_store(&gateway, &tenant, &store).await?;
-        return Ok(Json(AccessPointList { access_points: Vec::new(), next: next.into() }));
-    }
-    let counts = records::count(&gateway, DtoType::StoreEsl, AliasName::ByAccessPoint, &urns).await?;
-    let keys = urns.iter().map(|urn| records::key(DtoType::AccessPoint, urn)).collect();
-    let dtos = records::get_many(&gateway, keys).await?;
-    let mut access_points = Vec::with_capacity(urns.len());
-    for ((urn, dto), labels) in urns.iter().zip(&dtos).zip(counts) {
-        access_points.extend(access_point(urn, dto, labels)?);
-    }
+    let (urns, next) = records::list_in_store(&gateway, ACCESS_POINTS.dto_type, store, &page).await?;
+    let access_points = records::counted(&gateway, &ACCESS_POINTS, &urns, access_point).await?;
     Ok(Json(AccessPointList { access_points, next: next.into() }))
 }
 

@@ -8,7 +8,7 @@ use proto::{dtoflow::v1::Dto, records::v1::Design as Record};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::records;
+use super::records::{self, Counted};
 use crate::{
     auth::{Operator, StoreAccess},
     problem::{Problem, ReadProblems},
@@ -17,8 +17,9 @@ use crate::{
     wire,
 };
 
-/// Designs read in one call: their documents come along, each up to 320 KiB, and a message holds 64 MiB.
-const DESIGNS_PER_READ: usize = 50;
+/// Their documents come along, each up to 320 KiB.
+const DESIGNS: Counted =
+    Counted { dto_type: DtoType::Design, labels: (DtoType::StudioLink, AliasName::ByDesign), per_read: 50 };
 
 /// A Studio design.
 #[derive(Serialize, ToSchema)]
@@ -68,19 +69,8 @@ pub(crate) async fn list_designs(
     }
     let page = parameters.page(&[])?;
     let (urns, next) =
-        records::list(&gateway, (DtoType::Design, AliasName::ByTenant), &Urn::Tenant(tenant), &page).await?;
-    if urns.is_empty() {
-        return Ok(Json(DesignList { designs: Vec::new(), next: next.into() }));
-    }
-    let counts = records::count(&gateway, DtoType::StudioLink, AliasName::ByDesign, &urns).await?;
-    let mut designs = Vec::with_capacity(urns.len());
-    for (urns, counts) in urns.chunks(DESIGNS_PER_READ).zip(counts.chunks(DESIGNS_PER_READ)) {
-        let keys = urns.iter().map(|urn| records::key(DtoType::Design, urn)).collect();
-        let dtos = records::get_many(&gateway, keys).await?;
-        for ((urn, dto), labels) in urns.iter().zip(&dtos).zip(counts) {
-            designs.extend(design(urn, dto, *labels)?);
-        }
-    }
+        records::list(&gateway, (DESIGNS.dto_type, AliasName::ByTenant), &Urn::Tenant(tenant), &page).await?;
+    let designs = records::counted(&gateway, &DESIGNS, &urns, design).await?;
     Ok(Json(DesignList { designs, next: next.into() }))
 }
 

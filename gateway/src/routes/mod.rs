@@ -17,6 +17,7 @@ pub(crate) mod events;
 pub(crate) mod failures;
 mod funnel;
 pub(crate) mod health;
+pub(crate) mod label;
 pub(crate) mod label_image;
 pub(crate) mod label_reexport;
 mod label_stages;

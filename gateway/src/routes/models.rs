@@ -3,22 +3,23 @@
 use std::sync::Arc;
 
 use axum::{Json, extract::State};
-use domain::{AliasName, DtoType, OperatorScope, StoreId, TenantId, Urn};
+use domain::{AliasName, DtoType, Urn};
 use proto::{dtoflow::v1::Dto, records::v1::EccModel};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::records;
+use super::records::{self, Counted};
 use crate::{
     auth::Operator,
     problem::{Problem, ReadProblems},
-    query::{NextPage, PageParams, Parameters, Segments, segment},
+    query::{NextPage, PageParams, Parameters, Segments},
     state::Gateway,
     wire,
 };
 
-/// Models read in one call: their layouts come along, each up to 320 KiB, and a message holds 64 MiB.
-const MODELS_PER_READ: usize = 50;
+/// Their layouts come along, each up to 320 KiB.
+const MODELS: Counted =
+    Counted { dto_type: DtoType::EccModel, labels: (DtoType::EccLink, AliasName::ByEccModel), per_read: 50 };
 
 /// An ECC model.
 #[derive(Serialize, ToSchema)]
@@ -64,26 +65,10 @@ pub(crate) async fn list_models(
     Segments((tenant, store)): Segments<(String, String)>,
     parameters: Parameters,
 ) -> Result<Json<ModelList>, Problem> {
-    operator.require(OperatorScope::LabelsRead)?;
-    let tenant: TenantId = segment("tenant", &tenant)?;
-    let store: StoreId = segment("store", &store)?;
-    operator.store(&tenant, &store)?;
+    let store = records::readable_store(&operator, (&tenant, &store))?;
     let page = parameters.page(&[])?;
-    let parent = Urn::Store(tenant.clone(), store.clone());
-    let (urns, next) = records::list_in_store(&gateway, DtoType::EccModel, &parent, &page).await?;
-    if urns.is_empty() {
-        records::require_store(&gateway, &tenant, &store).await?;
-        return Ok(Json(ModelList { models: Vec::new(), next: next.into() }));
-    }
-    let counts = records::count(&gateway, DtoType::EccLink, AliasName::ByEccModel, &urns).await?;
-    let mut models = Vec::with_capacity(urns.len());
-    for (urns, counts) in urns.chunks(MODELS_PER_READ).zip(counts.chunks(MODELS_PER_READ)) {
-        let keys = urns.iter().map(|urn| records::key(DtoType::EccModel, urn)).collect();
-        let dtos = records::get_many(&gateway, keys).await?;
-        for ((urn, dto), labels) in urns.iter().zip(&dtos).zip(counts) {
-            models.extend(model(urn, dto, *labels)?);
-        }
-    }
+    let (urns, next) = records::list_in_store(&gateway, MODELS.dto_type, store, &page).await?;
+    let models = records::counted(&gateway, &MODELS, &urns, model).await?;
     Ok(Json(ModelList { models, next: next.into() }))
 }
 

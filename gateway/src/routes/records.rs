@@ -1,13 +1,14 @@
 //! Reading records for the routes.
 
-use domain::{AliasName, DtoType, StoreId, TenantId, Urn};
+use domain::{AliasName, DtoType, OperatorScope, StoreId, TenantId, Urn};
 use prost::Message;
 use proto::dtoflow::v1::{CountByAliasRequest, Dto, GetKey, GetManyRequest, ListByAliasRequest};
 
 use crate::{
+    auth::Operator,
     backend::{CallError, Peer, call},
     problem::Problem,
-    query::Page,
+    query::{Page, segment},
     state::Gateway,
 };
 
@@ -52,14 +53,30 @@ fn same_length<T>(asked: usize, answered: Vec<T>) -> Result<Vec<T>, CallError> {
     }
 }
 
-/// One page of the records of `dto_type` in a store, with the next page's token.
+/// The store that a path names, for an operator who may read its labels.
+pub(super) fn readable_store(
+    operator: &Operator,
+    (tenant, store): (&str, &str),
+) -> Result<(TenantId, StoreId), Problem> {
+    operator.require(OperatorScope::LabelsRead)?;
+    let (tenant, store) = (segment("tenant", tenant)?, segment("store", store)?);
+    operator.store(&tenant, &store)?;
+    Ok((tenant, store))
+}
+
+/// One page of the records of `dto_type` in a store, with the next page's token. Refuses a store that nothing says exists.
 pub(super) async fn list_in_store(
     gateway: &Gateway,
     dto_type: DtoType,
-    store: &Urn,
+    (tenant, store): (TenantId, StoreId),
     page: &Page,
 ) -> Result<(Vec<Urn>, String), Problem> {
-    list(gateway, (dto_type, AliasName::ByStore), store, page).await
+    let parent = Urn::Store(tenant, store);
+    let (urns, next) = list(gateway, (dto_type, AliasName::ByStore), &parent, page).await?;
+    if urns.is_empty() {
+        require_store(gateway, parent).await?;
+    }
+    Ok((urns, next))
 }
 
 /// One page of the records found under a parent by an alias, with the next page's token.
@@ -98,14 +115,47 @@ pub(super) fn decode<M: Message + Default>(dto: Option<&Dto>, what: DtoType) -> 
 }
 
 /// Refuses a store that has neither labels nor models: nothing says that it exists.
-pub(super) async fn require_store(gateway: &Gateway, tenant: &TenantId, store: &StoreId) -> Result<(), Problem> {
-    let parent = [Urn::Store(tenant.clone(), store.clone())];
+async fn require_store(gateway: &Gateway, store: Urn) -> Result<(), Problem> {
+    let parent = [store];
     for dto_type in [DtoType::StoreEsl, DtoType::EccModel] {
         if count(gateway, dto_type, AliasName::ByStore, &parent).await?.iter().any(|count| *count > 0) {
             return Ok(());
         }
     }
     Err(Problem::not_found())
+}
+
+/// Records that are listed with the number of labels below each.
+pub(super) struct Counted {
+    /// What is listed.
+    pub(super) dto_type: DtoType,
+    /// What is counted below each, by which alias.
+    pub(super) labels: (DtoType, AliasName),
+    /// Records read in one call: what a message of 64 MiB holds of them.
+    pub(super) per_read: usize,
+}
+
+/// Reads listed records, counts below them, and shows each with its number of labels, in order. `view` answers none for a
+/// record that was deleted since it was listed.
+pub(super) async fn counted<T>(
+    gateway: &Gateway,
+    of: &Counted,
+    urns: &[Urn],
+    view: impl Fn(&Urn, &Dto, i64) -> Result<Option<T>, Problem>,
+) -> Result<Vec<T>, Problem> {
+    let mut shown = Vec::with_capacity(urns.len());
+    if urns.is_empty() {
+        return Ok(shown);
+    }
+    let counts = count(gateway, of.labels.0, of.labels.1, urns).await?;
+    for (urns, counts) in urns.chunks(of.per_read).zip(counts.chunks(of.per_read)) {
+        let keys = urns.iter().map(|urn| key(of.dto_type, urn)).collect();
+        let dtos = get_many(gateway, keys).await?;
+        for ((urn, dto), labels) in urns.iter().zip(&dtos).zip(counts) {
+            shown.extend(view(urn, dto, *labels)?);
+        }
+    }
+    Ok(shown)
 }
 
 /// The last part of a generated enum value's name: `PALETTE_BW` → `BW`; none for "unspecified".
