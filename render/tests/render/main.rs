@@ -5,6 +5,8 @@
 mod barcodes;
 mod golden;
 mod golden_cases;
+#[path = "../goldens/mod.rs"]
+mod goldens;
 mod hostile;
 mod models;
 mod prices;

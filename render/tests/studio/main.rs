@@ -5,6 +5,8 @@
 mod designs;
 mod golden;
 mod golden_cases;
+#[path = "../goldens/mod.rs"]
+mod goldens;
 mod hostile;
 mod schema;
 mod support;
