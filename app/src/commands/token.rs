@@ -1,17 +1,17 @@
 //! `reshelf token`: operator tokens of the local issuer.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use clap::Args as ClapArgs;
 use daemon::{SystemClock, identity::ServiceKey};
 use domain::{Clock as _, OperatorScope, OperatorSubject, TenantId};
 use gateway::token::{OperatorClaims, mint};
 
-use crate::data_dir::DataDir;
+use crate::{cli::duration, data_dir::DataDir};
 
 /// Longest lifetime that is minted, in seconds: a month. Whoever needs more has an identity provider.
-const LIFETIME_S_MAX: i64 = 30 * 24 * 60 * 60;
+const LIFETIME_S_MAX: u64 = 30 * 24 * 60 * 60;
 
 /// `reshelf token`
 #[derive(Debug, ClapArgs)]
@@ -32,8 +32,8 @@ pub(super) struct Args {
     #[arg(long, default_value = "all")]
     scopes: String,
     /// How long it is good for, e.g. 90s, 30m, 1h, 7d
-    #[arg(long, default_value = "1h", value_parser = lifetime_s)]
-    lifetime: i64,
+    #[arg(long, default_value = "1h", value_parser = lifetime)]
+    lifetime: Duration,
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<()> {
@@ -47,7 +47,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         tenants: args.tenants.clone(),
         stores: None,
         issued_at: SystemClock.now(),
-        lifetime_s: args.lifetime,
+        lifetime_s: i64::try_from(args.lifetime.as_secs())?,
     };
     println!("{}", mint(&key, &claims)?);
     Ok(())
@@ -63,21 +63,8 @@ fn scopes(text: &str) -> anyhow::Result<Vec<OperatorScope>> {
         .collect()
 }
 
-/// Seconds of a text such as `90s`, `30m`, `1h`, `7d`.
-fn lifetime_s(text: &str) -> anyhow::Result<i64> {
-    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let factor = match text.get(number.len()..) {
-        Some("s") => 1,
-        Some("m") => 60,
-        Some("h") => 60 * 60,
-        Some("d") => 24 * 60 * 60,
-        _ => bail!("needs a number with s, m, h or d, e.g. 1h"),
-    };
-    let seconds = number.parse::<i64>().ok().and_then(|number| number.checked_mul(factor));
-    match seconds {
-        Some(seconds @ 1..=LIFETIME_S_MAX) => Ok(seconds),
-        _ => bail!("must be between 1s and 30d"),
-    }
+fn lifetime(text: &str) -> Result<Duration, String> {
+    duration::parse_within(text, 1..=LIFETIME_S_MAX)
 }
 
 #[cfg(test)]
@@ -86,11 +73,10 @@ mod tests {
 
     #[test]
     fn lifetimes() {
-        assert_eq!(lifetime_s("90s").unwrap(), 90);
-        assert_eq!(lifetime_s("1h").unwrap(), 3600);
-        assert_eq!(lifetime_s("30d").unwrap(), LIFETIME_S_MAX);
+        assert_eq!(lifetime("90s").unwrap(), Duration::from_secs(90));
+        assert_eq!(lifetime("30d").unwrap(), Duration::from_secs(LIFETIME_S_MAX));
         for bad in ["", "1", "h", "-1h", "0s", "31d", "1w", "9999999999999999999h", "999999999999999d"] {
-            assert!(lifetime_s(bad).is_err(), "{bad:?}");
+            assert!(lifetime(bad).is_err(), "{bad:?}");
         }
     }
 
