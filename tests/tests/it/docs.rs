@@ -17,7 +17,7 @@ use tokio::process::Command;
 /// Every Markdown file of the repository that we wrote.
 fn documents() -> Vec<PathBuf> {
     let root = workspace_root();
-    let mut found = vec![root.join("README.md")];
+    let mut found = Vec::from(["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|name| root.join(name)));
     let mut folders = vec![root.join("docs")];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).expect("a folder of documents") {
