@@ -5,6 +5,7 @@
 //! so plain white stays plain paper.
 
 use picture::{Ink, Palette};
+use serde::Deserialize;
 
 use crate::canvas::TRANSPARENT;
 
@@ -46,8 +47,19 @@ fn linear([r, g, b]: [u8; 3]) -> [i32; 3] {
     [r, g, b].map(|channel| LINEAR.get(usize::from(channel)).copied().unwrap_or(0))
 }
 
+/// What becomes of the difference between a pixel's colour and the nearest ink.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Dither {
+    /// Its neighbours make up for it.
+    #[default]
+    Diffuse,
+    /// Nothing.
+    Nearest,
+}
+
 /// One palette index a pixel; [`TRANSPARENT`] where the source is.
-pub(crate) fn dither(source: &Source, palette: Palette, diffuse: bool) -> Vec<u8> {
+pub(crate) fn dither(source: &Source, palette: Palette, how: Dither) -> Vec<u8> {
     let inks: Vec<(u8, [i32; 3])> = (0..).zip(palette.inks()).map(|(index, ink)| (index, linear(ink.srgb()))).collect();
     let (black, white) = (linear(Ink::Black.srgb()), linear(Ink::White.srgb()));
     let width = usize::try_from(source.width).unwrap_or(0).max(1);
@@ -71,7 +83,7 @@ pub(crate) fn dither(source: &Source, palette: Palette, diffuse: bool) -> Vec<u8
             }
             let (index, shown) = nearest(&inks, want);
             out.push(index);
-            if diffuse {
+            if how == Dither::Diffuse {
                 let error: [i32; 3] =
                     std::array::from_fn(|at| want.get(at).copied().unwrap_or(0) - shown.get(at).copied().unwrap_or(0));
                 spread(&mut here, x + 2, error, 7);
@@ -112,23 +124,26 @@ mod tests {
     #[test]
     fn white_and_black_stay_plain() {
         for palette in Palette::ALL {
-            let white = dither(&plain([255; 3]), palette, true);
+            let white = dither(&plain([255; 3]), palette, Dither::Diffuse);
             assert!(white.iter().all(|index| *index == 0), "{palette}");
             let black = palette.index_of(Ink::Black);
-            assert!(dither(&plain([0; 3]), palette, true).iter().all(|index| Some(*index) == black), "{palette}");
+            assert!(
+                dither(&plain([0; 3]), palette, Dither::Diffuse).iter().all(|index| Some(*index) == black),
+                "{palette}"
+            );
         }
     }
 
     #[test]
     fn middle_grey_keeps_its_light() {
         // sRGB 188 is half of linear light.
-        let blacks = dither(&plain([188; 3]), Palette::Bw, true).into_iter().map(usize::from).sum::<usize>();
+        let blacks = dither(&plain([188; 3]), Palette::Bw, Dither::Diffuse).into_iter().map(usize::from).sum::<usize>();
         assert!((1_950..2_150).contains(&blacks), "{blacks} of 4096");
     }
 
     #[test]
     fn transparent_pixels_are_left_alone() {
         let source = Source { width: 2, rgba: vec![[0, 0, 0, 0], [0, 0, 0, 255]] };
-        assert_eq!(dither(&source, Palette::Bw, true), [TRANSPARENT, 1]);
+        assert_eq!(dither(&source, Palette::Bw, Dither::Diffuse), [TRANSPARENT, 1]);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Quiet, Readable, Symbol, with_check_digit};
 
-/// Widths of the four elements of digits 0..=9 in number set A (space, bar, space, bar); set B is set C mirrored, set C is A inverted.
+/// Widths of the four elements of digits 0..=9 in number set A (space, bar, space, bar).
 const WIDTHS: [[u8; 4]; 10] = [
     [3, 2, 1, 1],
     [2, 2, 2, 1],
@@ -20,15 +20,25 @@ const WIDTHS: [[u8; 4]; 10] = [
 const FIRST: [u8; 10] =
     [0b00_0000, 0b00_1011, 0b00_1101, 0b00_1110, 0b01_0011, 0b01_1001, 0b01_1100, 0b01_0101, 0b01_0110, 0b01_1010];
 
-fn digit(modules: &mut Vec<bool>, digit: u8, mirrored: bool, mut black: bool) {
+/// How a digit's widths become modules.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum NumberSet {
+    /// As they stand, beginning with a space.
+    A,
+    /// C mirrored.
+    B,
+    /// A inverted: beginning with a bar.
+    C,
+}
+
+fn digit(digit: u8, set: NumberSet) -> impl Iterator<Item = bool> {
     let mut widths = WIDTHS.get(usize::from(digit - b'0')).copied().unwrap_or_default();
-    if mirrored {
+    if set == NumberSet::B {
         widths.reverse();
     }
-    for width in widths {
-        modules.extend(std::iter::repeat_n(black, width.into()));
-        black = !black;
-    }
+    let first = set == NumberSet::C;
+    let bars = [first, !first, first, !first];
+    widths.into_iter().zip(bars).flat_map(|(width, black)| std::iter::repeat_n(black, width.into()))
 }
 
 const GUARD: [bool; 3] = [true, false, true];
@@ -38,20 +48,20 @@ fn text(digits: &[u8]) -> String {
     digits.iter().map(|digit| char::from(*digit)).collect()
 }
 
+/// Guards around and between two halves; `sets` are those of the left half.
+fn modules(left: &[u8], sets: impl Iterator<Item = NumberSet>, right: &[u8]) -> Vec<bool> {
+    let left = left.iter().zip(sets).flat_map(|(ch, set)| digit(*ch, set));
+    let right = right.iter().flat_map(|ch| digit(*ch, NumberSet::C));
+    GUARD.into_iter().chain(left).chain(CENTRE).chain(right).chain(GUARD).collect()
+}
+
 pub(crate) fn ean13(value: &str) -> Result<Symbol, String> {
     let digits = with_check_digit(value, 13)?;
     let (Some((first, rest)), 13) = (digits.split_first(), digits.len()) else { return Err(String::new()) };
     let (left, right) = rest.split_at(6);
-    let sets = FIRST.get(usize::from(first - b'0')).copied().unwrap_or(0);
-    let mut modules = GUARD.to_vec();
-    for (at, ch) in left.iter().enumerate() {
-        digit(&mut modules, *ch, sets >> (5 - at) & 1 == 1, false);
-    }
-    modules.extend(CENTRE);
-    for ch in right {
-        digit(&mut modules, *ch, false, true);
-    }
-    modules.extend(GUARD);
+    let in_b = FIRST.get(usize::from(first - b'0')).copied().unwrap_or(0);
+    let sets = (0..6).map(|at| if in_b >> (5 - at) & 1 == 1 { NumberSet::B } else { NumberSet::A });
+    let modules = modules(left, sets, right);
     Ok(Symbol {
         width: modules.len(),
         rows: vec![modules],
@@ -68,15 +78,7 @@ pub(crate) fn ean13(value: &str) -> Result<Symbol, String> {
 pub(crate) fn ean8(value: &str) -> Result<Symbol, String> {
     let digits = with_check_digit(value, 8)?;
     let (left, right) = digits.split_at(4);
-    let mut modules = GUARD.to_vec();
-    for ch in left {
-        digit(&mut modules, *ch, false, false);
-    }
-    modules.extend(CENTRE);
-    for ch in right {
-        digit(&mut modules, *ch, false, true);
-    }
-    modules.extend(GUARD);
+    let modules = modules(left, std::iter::repeat(NumberSet::A), right);
     Ok(Symbol {
         width: modules.len(),
         rows: vec![modules],

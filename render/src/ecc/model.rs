@@ -10,7 +10,7 @@ use super::condition::Condition;
 use super::value::{Inks, Words};
 use crate::barcode::{Correction, Symbology};
 use crate::canvas::Area;
-use crate::dither::Source;
+use crate::dither::{Dither, Source};
 use crate::text::Weight;
 
 #[derive(Debug, Deserialize)]
@@ -238,14 +238,6 @@ pub(crate) struct Image {
     /// Indices for each palette, made on first use.
     #[serde(skip)]
     pub(crate) dithered: [OnceLock<Vec<u8>>; 5],
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Dither {
-    #[default]
-    Diffuse,
-    Nearest,
 }
 
 #[derive(Debug, Deserialize)]

@@ -10,8 +10,9 @@ use super::mapping::{self, Mapping, Part, Room, Vertical};
 use super::walk::{Carrier, TextCarrier};
 use super::words::pixels;
 use crate::canvas::Area;
+use crate::dither::Dither;
 use crate::ecc::check;
-use crate::ecc::model::{self, Align, CurrencyPlace, Dither, Family, Overflow, ShowCurrency, VerticalAlign};
+use crate::ecc::model::{self, Align, CurrencyPlace, Family, Overflow, ShowCurrency, VerticalAlign};
 use crate::ecc::value::{Inks, Words};
 
 /// What is drawn for each label.

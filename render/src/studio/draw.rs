@@ -13,7 +13,6 @@ use crate::canvas::Area;
 use crate::dither::dither;
 use crate::ecc::check;
 use crate::ecc::draw::{self, Sketch, align, align_vertical};
-use crate::ecc::model::Dither;
 use crate::ecc::price::{Written, write};
 use crate::error::Cause;
 use crate::text::clean;
@@ -88,7 +87,7 @@ fn picture(sketch: &mut Sketch<'_>, picture: &Picture) -> Result<(), Cause> {
         return Err(fail(format!("it has {width} × {height} pixels, its box {} × {}", room.width, room.height)));
     }
     let source = check::decode(&bytes, width, height).map_err(fail)?;
-    let indices = dither(&source, sketch.palette, picture.dither == Dither::Diffuse);
+    let indices = dither(&source, sketch.palette, picture.dither);
     let area = Area {
         x: align(picture.align, room.x, room.width, across),
         y: align_vertical(picture.vertical_align, room.y, room.height, down),

@@ -8,8 +8,9 @@ use serde::{Deserialize, Deserializer, de};
 
 use crate::barcode::Correction;
 use crate::canvas::Area;
+use crate::dither::Dither;
 use crate::ecc::condition::Condition;
-use crate::ecc::model::{Align, CurrencyPlace, Dither, Overflow, ShowCurrency, SymbologyName, VerticalAlign};
+use crate::ecc::model::{Align, CurrencyPlace, Overflow, ShowCurrency, SymbologyName, VerticalAlign};
 use crate::ecc::value::{Inks, Words};
 
 #[derive(Debug, Deserialize)]

@@ -15,8 +15,9 @@ use super::style::Style;
 use super::vet::{PNG_URI, broken, href, is, label, px, skipped, styled, vet};
 use super::words::{self, Chunk};
 use crate::canvas::Area;
+use crate::dither::Dither;
 use crate::ecc::check::{self, PICTURE_PIXELS_MAX};
-use crate::ecc::model::{Align, Dither, Image};
+use crate::ecc::model::{Align, Image};
 use crate::text::Weight;
 
 /// One thing to paint.

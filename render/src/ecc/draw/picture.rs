@@ -4,7 +4,7 @@ use ::picture::Palette;
 
 use super::Sketch;
 use crate::dither::dither;
-use crate::ecc::model::{Dither, Image};
+use crate::ecc::model::Image;
 
 pub(crate) fn draw(sketch: &mut Sketch<'_>, image: &Image) {
     let Some(source) = &image.source else { return };
@@ -16,7 +16,7 @@ pub(crate) fn draw(sketch: &mut Sketch<'_>, image: &Image) {
         Palette::Spectra6 => 4,
     };
     // The outcome depends on the document and the palette alone, so it is made once for each.
-    let make = || dither(source, sketch.palette, image.dither == Dither::Diffuse);
+    let make = || dither(source, sketch.palette, image.dither);
     if let Some(cell) = image.dithered.get(at) {
         let indices = cell.get_or_init(make);
         sketch.canvas.blit(image.area, indices);
