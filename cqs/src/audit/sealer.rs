@@ -50,6 +50,15 @@ pub struct AuditSealer {
     told: String,
 }
 
+/// When the end of the chain is signed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum When {
+    /// Once enough was added, or enough time went by.
+    Due,
+    /// Now, if anything was added.
+    AtOnce,
+}
+
 impl AuditSealer {
     /// A sealer of that log; `opened` is what [`Checkpoints::open`] gave.
     pub fn new(store: Arc<dyn CqsStore>, clock: Arc<dyn Clock>, opened: (Checkpoints, Vec<Checkpoint>)) -> Self {
@@ -67,14 +76,14 @@ impl AuditSealer {
     /// Signs until `shutdown` asks for a drain, and once more when the process is about to end. A failure is logged and
     /// tried again; the log itself goes on, and what is not signed yet is told by `verify`.
     pub async fn run(mut self, shutdown: Shutdown) {
-        self.logged(true).await;
+        self.logged(When::AtOnce).await;
         let mut looks = 0_u64;
         loop {
             tokio::select! {
                 () = shutdown.soft.cancelled() => break,
                 () = tokio::time::sleep(LOOK) => {}
             }
-            self.logged(false).await;
+            self.logged(When::Due).await;
             looks += 1;
             if looks.is_multiple_of(LOOKS_PER_CUT)
                 && let Err(error) = self.cut().await
@@ -82,11 +91,11 @@ impl AuditSealer {
                 tracing::error!(%error, "old audit entries were not deleted");
             }
         }
-        self.logged(true).await;
+        self.logged(When::AtOnce).await;
     }
 
-    async fn logged(&mut self, now: bool) {
-        let Err(error) = self.seal(now).await else {
+    async fn logged(&mut self, when: When) {
+        let Err(error) = self.sign_end(when).await else {
             self.told.clear();
             return;
         };
@@ -98,8 +107,12 @@ impl AuditSealer {
         }
     }
 
-    /// Signs the end of the chain if it is due, or at once.
-    pub async fn seal(&mut self, at_once: bool) -> Result<(), SealError> {
+    /// Signs the end of the chain at once, unless it is signed already.
+    pub async fn seal(&mut self) -> Result<(), SealError> {
+        self.sign_end(When::AtOnce).await
+    }
+
+    async fn sign_end(&mut self, when: When) -> Result<(), SealError> {
         let head = self.store.audit_head().await?;
         let now = self.clock.now();
         let last = self.signed.iter().map(|line| line.head).max_by_key(|head| head.id);
@@ -113,7 +126,7 @@ impl AuditSealer {
                 _ => Ok(()),
             };
         }
-        let due = at_once || head.id - last_id >= ENTRIES || now.ms_since(self.last_at) >= AFTER_MS;
+        let due = when == When::AtOnce || head.id - last_id >= ENTRIES || now.ms_since(self.last_at) >= AFTER_MS;
         if !due {
             return Ok(());
         }

@@ -25,7 +25,7 @@ mod scenario_impl {
         let sealed = Sealed::new();
         for n in 0..5 {
             world.store.append_audit(vec![row(n), row(n + 10)]).await.unwrap();
-            sealed.sealer(&world).seal(true).await.unwrap();
+            sealed.sealer(&world).seal().await.unwrap();
         }
         let (checkpoints, _) = checkpoint::read(&sealed.path, sealed.key.public()).unwrap();
         let found = verify(&*world.store, &checkpoints).await.unwrap();
@@ -43,7 +43,7 @@ mod scenario_impl {
             let mut entry = row(n);
             entry.at = world.now();
             world.store.append_audit(vec![entry]).await.unwrap();
-            sealed.sealer(&world).seal(true).await.unwrap();
+            sealed.sealer(&world).seal().await.unwrap();
             world.clock.advance_ms(4 * MINUTE);
         }
         sealed.sealer(&world).keeping(keep).cut().await.unwrap();
@@ -52,7 +52,7 @@ mod scenario_impl {
         // Once more, as after a restart, changes nothing.
         sealed.sealer(&world).keeping(keep).cut().await.unwrap();
         world.store.append_audit(vec![row(9)]).await.unwrap();
-        sealed.sealer(&world).seal(true).await.unwrap();
+        sealed.sealer(&world).seal().await.unwrap();
         let (checkpoints, _) = checkpoint::read(&sealed.path, sealed.key.public()).unwrap();
         let found = verify(&*world.store, &checkpoints).await.unwrap();
         assert_eq!((found.broken, found.entries, found.head.id), (None, 3, 5));
@@ -216,7 +216,7 @@ async fn every_manipulation_is_found() {
         for n in 0..6 {
             world.store.append_audit(vec![row(n)]).await.unwrap();
         }
-        sealed.sealer(&world).seal(true).await.unwrap();
+        sealed.sealer(&world).seal().await.unwrap();
         let (checkpoints, _) = checkpoint::read(&sealed.path, sealed.key.public()).unwrap();
         assert_eq!(verify(&*world.store, &checkpoints).await.unwrap().broken, None);
         tamper(&world, statements).await;
@@ -229,14 +229,14 @@ async fn a_log_made_anew_is_found_and_never_signed() {
     let world = World::new(Port::Sqlite).await;
     let sealed = Sealed::new();
     world.store.append_audit((0..4).map(row).collect()).await.unwrap();
-    sealed.sealer(&world).seal(true).await.unwrap();
+    sealed.sealer(&world).seal().await.unwrap();
     // The same ids with other contents, every hash right: only the signature tells.
     tamper(&world, &["DELETE FROM cqs_audit", "DELETE FROM cqs_audit_anchor"]).await;
     world.store.append_audit((10..14).map(row).collect()).await.unwrap();
     let (checkpoints, _) = checkpoint::read(&sealed.path, sealed.key.public()).unwrap();
     let found = verify(&*world.store, &checkpoints).await.unwrap();
     assert_eq!(found.broken, Some(Broken::Checkpoint { id: 4 }));
-    assert!(sealed.sealer(&world).seal(true).await.is_err(), "signing it would cover it up");
+    assert!(sealed.sealer(&world).seal().await.is_err(), "signing it would cover it up");
 }
 
 #[tokio::test]
@@ -252,7 +252,7 @@ async fn entries_from_before_the_chain_are_held_by_its_genesis() {
     )
     .await;
     world.store.append_audit(vec![row(1)]).await.unwrap();
-    sealed.sealer(&world).seal(true).await.unwrap();
+    sealed.sealer(&world).seal().await.unwrap();
     let (checkpoints, _) = checkpoint::read(&sealed.path, sealed.key.public()).unwrap();
     let found = verify(&*world.store, &checkpoints).await.unwrap();
     assert_eq!((found.broken, found.entries, found.head.id), (None, 3, 6));
@@ -277,7 +277,7 @@ async fn a_file_of_checkpoints_that_was_touched_is_not_trusted() {
     let sealed = Sealed::new();
     for n in 0..3 {
         world.store.append_audit(vec![row(n)]).await.unwrap();
-        sealed.sealer(&world).seal(true).await.unwrap();
+        sealed.sealer(&world).seal().await.unwrap();
     }
     let good = std::fs::read_to_string(&sealed.path).unwrap();
     let lines: Vec<&str> = good.lines().collect();
