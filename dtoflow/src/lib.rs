@@ -2,7 +2,7 @@
 //!
 //! Reading order: `record` (what a payload must be), `alias` (what a record is found under), [`model`] (the words),
 //! `plan` (what a batch does, pure), `unit` (what a twin can do), `steps` (the atomic steps, written once), the twins
-//! [`memory`], [`sqlite`] and [`postgres`], [`store`] (the trait, the re-index), `server` (gRPC).
+//! [`memory`], [`sqlite`] and [`postgres`] (`columns` and `alias_list`: what the last two share), [`store`] (the trait, the re-index), `server` (gRPC).
 //!
 //! Invariants
 //! - A stored payload decodes as its type and has its required fields.
@@ -14,6 +14,8 @@
 //! Deliberately not here: queues and leases (`cqs`), what a record means to a service (`worker`), operators (`gateway`).
 
 mod alias;
+mod alias_list;
+mod columns;
 mod limits;
 pub mod memory;
 pub mod model;

@@ -6,6 +6,8 @@ use sqlx::SqliteConnection;
 
 use super::row::{broken, index, store};
 use crate::{
+    alias_list::AliasIndex,
+    columns::{alias_found, limit_int, store_count},
     model::{AliasFound, AliasListAsk, AliasLook, Page, StoreCount, StoreListAsk},
     plan::{AliasChange, Place},
     store::Result,
@@ -139,44 +141,6 @@ async fn counts_of(conn: &mut SqliteConnection, tenant: &TenantId, places: &[Pla
     Ok(sqlx::query_as(COUNTS).bind(tenant.as_str()).bind(serde_json::to_string(places)?).fetch_all(conn).await?)
 }
 
-pub(super) async fn count(conn: &mut SqliteConnection, look: &AliasLook, parents: &[Parent]) -> Result<Vec<i64>> {
-    let mut counts = vec![0; parents.len()];
-    let places: Vec<_> = parents
-        .iter()
-        .map(|parent| PlaceRow(look.dto_type.as_str(), look.alias.as_str(), &parent.base, store(parent.store.as_ref())))
-        .collect();
-    let mut set = |key: i64, count: i64| {
-        if let Some(slot) = counts.get_mut(index(key)) {
-            *slot = count;
-        }
-    };
-    for (key, entries) in counts_of(conn, &look.tenant, &places).await? {
-        set(key, entries);
-    }
-    let tenants: Vec<(usize, &str)> = parents
-        .iter()
-        .enumerate()
-        .filter(|(_, parent)| parent.store.is_none())
-        .map(|(index, parent)| (index, parent.base.as_str()))
-        .collect();
-    if !tenants.is_empty() {
-        let bases: Vec<&str> = tenants.iter().map(|(_, base)| *base).collect();
-        let sums: Vec<(i64, i64)> = sqlx::query_as(COUNTS_OVER_STORES)
-            .bind(look.tenant.as_str())
-            .bind(look.dto_type.as_str())
-            .bind(look.alias.as_str())
-            .bind(serde_json::to_string(&bases)?)
-            .fetch_all(conn)
-            .await?;
-        for (key, sum) in sums {
-            if let Some((parent, _)) = tenants.get(index(key)) {
-                set(i64::try_from(*parent).unwrap_or(i64::MAX), sum);
-            }
-        }
-    }
-    Ok(counts)
-}
-
 pub(super) async fn stores(conn: &mut SqliteConnection, ask: StoreListAsk) -> Result<Page<StoreCount>> {
     let rows: Vec<(String, i64)> = sqlx::query_as(STORES)
         .bind(ask.look.tenant.as_str())
@@ -184,103 +148,84 @@ pub(super) async fn stores(conn: &mut SqliteConnection, ask: StoreListAsk) -> Re
         .bind(ask.look.alias.as_str())
         .bind(&ask.base)
         .bind(store(ask.after.as_ref()))
-        .bind(limit(ask.limit + 1))
+        .bind(limit_int(ask.limit + 1))
         .fetch_all(conn)
         .await?;
-    let entries = rows
-        .into_iter()
-        .map(|(store, count)| {
-            let id = || format!("{} {} {} {}", ask.look.tenant, ask.look.dto_type, ask.look.alias, ask.base);
-            let store = store.parse().map_err(|error| broken("dto_alias_count", "store", id(), format!("{error}")))?;
-            Ok(StoreCount { store, count })
-        })
-        .collect::<Result<Vec<_>>>()?;
+    let entries = rows.into_iter().map(|row| store_count(&ask, row)).collect::<Result<Vec<_>>>()?;
     Ok(Page::cut(entries, ask.limit))
 }
 
-/// A page over many parents. Counts say which parents fit whole, so that one statement reads those and no statement reads
-/// more than the page: the rest of the parent where the page begins, the whole ones, the beginning of the one it ends in.
-pub(super) async fn list(conn: &mut SqliteConnection, ask: AliasListAsk) -> Result<Page<AliasFound>> {
-    let wanted = ask.limit + 1;
-    let mut entries = Vec::new();
-    let mut next = 0;
-    if let Some(after) = &ask.after {
-        part(conn, &ask, (after.parent, after.id.as_str()), wanted, &mut entries).await?;
-        next = after.parent + 1;
-    }
-    let counts = count(conn, &ask.look, ask.parents.get(next..).unwrap_or_default()).await?;
-    let mut room = wanted.saturating_sub(entries.len());
-    let mut whole = 0;
-    for count in counts {
-        let Ok(count) = usize::try_from(count) else { break };
-        if count > room {
-            break;
+impl AliasIndex for SqliteConnection {
+    async fn count(&mut self, look: &AliasLook, parents: &[Parent]) -> Result<Vec<i64>> {
+        let mut counts = vec![0; parents.len()];
+        let places: Vec<_> = parents
+            .iter()
+            .map(|parent| {
+                PlaceRow(look.dto_type.as_str(), look.alias.as_str(), &parent.base, store(parent.store.as_ref()))
+            })
+            .collect();
+        let mut set = |key: i64, count: i64| {
+            if let Some(slot) = counts.get_mut(index(key)) {
+                *slot = count;
+            }
+        };
+        for (key, entries) in counts_of(self, &look.tenant, &places).await? {
+            set(key, entries);
         }
-        room -= count;
-        whole += 1;
+        let tenants: Vec<(usize, &str)> = parents
+            .iter()
+            .enumerate()
+            .filter(|(_, parent)| parent.store.is_none())
+            .map(|(index, parent)| (index, parent.base.as_str()))
+            .collect();
+        if !tenants.is_empty() {
+            let bases: Vec<&str> = tenants.iter().map(|(_, base)| *base).collect();
+            let sums: Vec<(i64, i64)> = sqlx::query_as(COUNTS_OVER_STORES)
+                .bind(look.tenant.as_str())
+                .bind(look.dto_type.as_str())
+                .bind(look.alias.as_str())
+                .bind(serde_json::to_string(&bases)?)
+                .fetch_all(self)
+                .await?;
+            for (key, sum) in sums {
+                if let Some((parent, _)) = tenants.get(index(key)) {
+                    set(i64::try_from(*parent).unwrap_or(i64::MAX), sum);
+                }
+            }
+        }
+        Ok(counts)
     }
-    if let Some(parents) = ask.parents.get(next..next + whole)
-        && !parents.is_empty()
-    {
-        list_whole(conn, &ask, parents, next, &mut entries).await?;
-    }
-    if room > 0 && next + whole < ask.parents.len() {
-        part(conn, &ask, (next + whole, ""), room, &mut entries).await?;
-    }
-    Ok(Page::cut(entries, ask.limit))
-}
 
-/// Entries of one parent after an id.
-async fn part(
-    conn: &mut SqliteConnection,
-    ask: &AliasListAsk,
-    (parent, after): (usize, &str),
-    most: usize,
-    entries: &mut Vec<AliasFound>,
-) -> Result<()> {
-    let Some(place) = ask.parents.get(parent) else { return Ok(()) };
-    let ids: Vec<String> = sqlx::query_scalar(LIST)
-        .bind(ask.look.tenant.as_str())
-        .bind(ask.look.dto_type.as_str())
-        .bind(ask.look.alias.as_str())
-        .bind(&place.base)
-        .bind(store(place.store.as_ref()))
-        .bind(after)
-        .bind(limit(most))
-        .fetch_all(conn)
-        .await?;
-    for id in ids {
-        entries.push(found(parent, &id)?);
+    async fn part(
+        &mut self,
+        ask: &AliasListAsk,
+        (parent, after): (usize, &str),
+        most: usize,
+    ) -> Result<Vec<AliasFound>> {
+        let Some(place) = ask.parents.get(parent) else { return Ok(Vec::new()) };
+        let ids: Vec<String> = sqlx::query_scalar(LIST)
+            .bind(ask.look.tenant.as_str())
+            .bind(ask.look.dto_type.as_str())
+            .bind(ask.look.alias.as_str())
+            .bind(&place.base)
+            .bind(store(place.store.as_ref()))
+            .bind(after)
+            .bind(limit_int(most))
+            .fetch_all(self)
+            .await?;
+        ids.iter().map(|id| alias_found(parent, id)).collect()
     }
-    Ok(())
-}
 
-async fn list_whole(
-    conn: &mut SqliteConnection,
-    ask: &AliasListAsk,
-    parents: &[Parent],
-    first: usize,
-    entries: &mut Vec<AliasFound>,
-) -> Result<()> {
-    let places: Vec<_> = parents.iter().map(|parent| (parent.base.as_str(), store(parent.store.as_ref()))).collect();
-    let rows: Vec<(i64, String)> = sqlx::query_as(LIST_WHOLE)
-        .bind(ask.look.tenant.as_str())
-        .bind(ask.look.dto_type.as_str())
-        .bind(ask.look.alias.as_str())
-        .bind(serde_json::to_string(&places)?)
-        .fetch_all(conn)
-        .await?;
-    for (key, id) in rows {
-        entries.push(found(first + index(key), &id)?);
+    async fn whole(&mut self, ask: &AliasListAsk, first: usize, parents: &[Parent]) -> Result<Vec<AliasFound>> {
+        let places: Vec<_> =
+            parents.iter().map(|parent| (parent.base.as_str(), store(parent.store.as_ref()))).collect();
+        let rows: Vec<(i64, String)> = sqlx::query_as(LIST_WHOLE)
+            .bind(ask.look.tenant.as_str())
+            .bind(ask.look.dto_type.as_str())
+            .bind(ask.look.alias.as_str())
+            .bind(serde_json::to_string(&places)?)
+            .fetch_all(self)
+            .await?;
+        rows.iter().map(|(key, id)| alias_found(first + index(*key), id)).collect()
     }
-    Ok(())
-}
-
-fn found(parent: usize, id: &str) -> Result<AliasFound> {
-    let id = id.parse().map_err(|error| broken("dto_alias", "id", id.to_owned(), format!("{error}")))?;
-    Ok(AliasFound { parent, id })
-}
-
-fn limit(most: usize) -> i64 {
-    i64::try_from(most).unwrap_or(i64::MAX)
 }

@@ -19,6 +19,7 @@ use sqlx::SqliteConnection;
 
 use crate::{
     alias::{AliasKey, AliasRules},
+    alias_list::{self, AliasIndex as _},
     model::{
         AliasFound, AliasListAsk, AliasLook, Page, ReadBatch, Reindexed, StoreCount, StoreListAsk, Stored, Touch,
         TouchDone, Version, WriteBatch, WriteDone,
@@ -69,11 +70,11 @@ impl DtoStore for SqliteDtoStore {
     }
 
     async fn alias_list(&self, ask: AliasListAsk) -> Result<Page<AliasFound>> {
-        self.db.read(move |conn| Box::pin(alias::list(conn, ask))).await
+        self.db.read(move |conn| Box::pin(alias_list::list(conn, ask))).await
     }
 
     async fn alias_count(&self, look: AliasLook, parents: Vec<Parent>) -> Result<Vec<i64>> {
-        self.db.read(move |conn| Box::pin(async move { alias::count(conn, &look, &parents).await })).await
+        self.db.read(move |conn| Box::pin(async move { conn.count(&look, &parents).await })).await
     }
 
     async fn alias_stores(&self, ask: StoreListAsk) -> Result<Page<StoreCount>> {

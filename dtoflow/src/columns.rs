@@ -1,0 +1,63 @@
+//! Between rows and types: keys, alias lists, positions; what cannot be read back names its table, column and key.
+
+use db::DbError;
+use domain::{AliasName, RecordId, StoreId, Urn};
+
+use crate::{
+    alias::AliasKey,
+    model::{AliasFound, StoreCount, StoreListAsk},
+    store::{Result, StoreError},
+};
+
+/// The store column: empty for tenant-scoped records.
+pub(crate) fn store(store: Option<&StoreId>) -> &str {
+    store.map_or("", StoreId::as_str)
+}
+
+/// The id column; every URN that reaches a statement names a record.
+pub(crate) fn id(urn: &Urn) -> &str {
+    urn.record_id().map_or("", RecordId::as_str)
+}
+
+/// The aliases column.
+pub(crate) fn aliases_to_json(aliases: &[AliasKey]) -> Vec<(&'static str, &str)> {
+    aliases.iter().map(|key| (key.alias.as_str(), key.base.as_str())).collect()
+}
+
+/// The aliases column, read back.
+pub(crate) fn aliases_from_json(text: &str, id: impl Fn() -> String) -> Result<Vec<AliasKey>> {
+    let broken = |cause: String| broken("dto", "aliases", id(), cause);
+    let pairs: Vec<(String, String)> = serde_json::from_str(text).map_err(|error| broken(error.to_string()))?;
+    let mut aliases = pairs
+        .into_iter()
+        .map(|(alias, base)| {
+            let alias: AliasName = alias.parse().map_err(|error| broken(format!("{alias} {error}")))?;
+            Ok(AliasKey { alias, base })
+        })
+        .collect::<Result<Vec<_>>>()?;
+    aliases.sort_unstable();
+    Ok(aliases)
+}
+
+/// A row that is not what the schema promises.
+pub(crate) fn broken(table: &'static str, column: &'static str, id: String, cause: String) -> StoreError {
+    DbError::BrokenRow { table, column, id, cause }.into()
+}
+
+/// An id that the index holds under a parent.
+pub(crate) fn alias_found(parent: usize, id: &str) -> Result<AliasFound> {
+    let id = id.parse().map_err(|error| broken("dto_alias", "id", id.to_owned(), format!("{error}")))?;
+    Ok(AliasFound { parent, id })
+}
+
+/// A store with its count under the parent that was asked for.
+pub(crate) fn store_count(ask: &StoreListAsk, (store, count): (String, i64)) -> Result<StoreCount> {
+    let id = || format!("{} {} {} {}", ask.look.tenant, ask.look.dto_type, ask.look.alias, ask.base);
+    let store = store.parse().map_err(|error| broken("dto_alias_count", "store", id(), format!("{error}")))?;
+    Ok(StoreCount { store, count })
+}
+
+/// A count of rows as a statement takes it.
+pub(crate) fn limit_int(most: usize) -> i64 {
+    i64::try_from(most).unwrap_or(i64::MAX)
+}
