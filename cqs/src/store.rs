@@ -12,7 +12,9 @@ use crate::{
     announce::Woken,
     audit_store::AuditStore,
     failure_store::FailureStore,
-    model::{Act, AuditRow, Backlog, ControlAsk, Exclusive, Lease, OperationReport, Receipt, SealedRow, Terms},
+    model::{
+        Act, AuditRow, Backlog, ControlAsk, Exclusive, Lease, OperationReport, Overview, Receipt, SealedRow, Terms,
+    },
     policy::choice::Tally,
     unit::AuditFilter,
 };
@@ -245,6 +247,9 @@ pub trait CqsStore: FailureStore + AuditStore + Send + Sync + 'static {
     /// Who put the brake on; none: it is off.
     fn brake(&self) -> Step<'_, Option<Act>>;
 
+    /// What the queues hold, and what stops operations, over all tenants, at this instant.
+    fn overview(&self) -> Step<'_, Overview>;
+
     /// Removes one bounded chunk of what cancelled operations left waiting; false when nothing is left.
     fn clear(&self, now: Timestamp) -> Step<'_, bool>;
 
@@ -395,6 +400,10 @@ macro_rules! steps_of {
                     let now = $crate::unit::Clocked::time(unit, now);
                     Box::pin($crate::steps::brake::set_brake(unit, ask, now))
                 })
+            }
+
+            fn overview(&self) -> $crate::store::Step<'_, $crate::model::Overview> {
+                self.read((), |unit, ()| Box::pin($crate::steps::overview::overview(unit)))
             }
 
             fn brake(&self) -> $crate::store::Step<'_, Option<$crate::model::Act>> {

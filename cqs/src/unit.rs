@@ -12,8 +12,8 @@ use crate::{
     audit::chain::{Anchor, ChainHash},
     model::{
         Act, AuditOutcome, AuditRow, Backlog, Control, Counts, DeadLetter, DeadRange, DeadRow, FailureGroup, Head,
-        HeadChange, HeadKey, Lane, Lease, LedgerKey, NewLane, Operation, Pace, PlaceReport, Queue, RecordFate,
-        RecordKey, RetryRule, Row, RowKind, SealedRow, SplitCounts,
+        HeadChange, HeadKey, Lane, Lease, LedgerKey, Load, NewLane, Operation, OperationTally, Pace, PlaceReport,
+        Queue, RecordFate, RecordKey, RetryRule, Row, RowKind, SealedRow, SplitCounts,
     },
 };
 
@@ -416,13 +416,34 @@ pub(crate) trait Clocked {
     }
 }
 
+/// How all of it stands, over all tenants. Only reads; costs as much as there are lanes with something in them.
+pub(crate) trait Overviews: Send {
+    /// What each queue holds in lanes of each kind; nothing of a kind may be missing.
+    fn load_list(&mut self) -> impl Future<Output = Result<Vec<Load>>> + Send;
+    /// Per queue the failures that no retry took over; of all queues at most `limit` are looked at.
+    fn failed_list(&mut self, limit: i64) -> impl Future<Output = Result<Vec<(i64, i64)>>> + Send;
+    /// Operations that are not seen finished, by what stops them.
+    fn operation_tally(&mut self) -> impl Future<Output = Result<OperationTally>> + Send;
+}
+
 /// An open unit of work.
 pub(crate) trait Unit:
-    Queues + Lanes + Rows + Leases + Ledger + Failures + Retention + Operations + Controls + Paces + Audit
+    Queues + Lanes + Rows + Leases + Ledger + Failures + Retention + Operations + Controls + Paces + Audit + Overviews
 {
 }
 
-impl<T: Queues + Lanes + Rows + Leases + Ledger + Failures + Retention + Operations + Controls + Paces + Audit> Unit
-    for T
+impl<T> Unit for T where
+    T: Queues
+        + Lanes
+        + Rows
+        + Leases
+        + Ledger
+        + Failures
+        + Retention
+        + Operations
+        + Controls
+        + Paces
+        + Audit
+        + Overviews
 {
 }

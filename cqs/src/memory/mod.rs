@@ -11,6 +11,7 @@ mod lanes;
 mod leases;
 mod ledger;
 mod operations;
+mod overview;
 mod paces;
 mod queues;
 mod retention;

@@ -29,6 +29,7 @@ mod ledger;
 mod locks;
 mod marks;
 mod operations;
+mod overview;
 mod paces;
 mod queues;
 mod retention;

@@ -4,6 +4,7 @@ mod audit;
 mod control;
 mod failures;
 mod operation;
+mod overview;
 mod queue;
 mod self_enqueue;
 
@@ -232,6 +233,13 @@ impl ChangeQueueService for CqsServer {
 
     async fn get_brake(&self, request: Request<wire::GetBrakeRequest>) -> Result<Response<wire::Brake>, Status> {
         self.get_brake(request).await.map(Response::new).map_err(status("GetBrake"))
+    }
+
+    async fn get_overview(
+        &self,
+        request: Request<wire::GetOverviewRequest>,
+    ) -> Result<Response<wire::Overview>, Status> {
+        self.get_overview(request).await.map(Response::new).map_err(status("GetOverview"))
     }
 
     async fn append_audit(

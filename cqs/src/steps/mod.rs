@@ -16,6 +16,7 @@ pub(crate) mod dequeue;
 pub(crate) mod failures;
 pub(crate) mod lease;
 pub(crate) mod operation;
+pub(crate) mod overview;
 pub(crate) mod queue;
 pub(crate) mod re_enqueue;
 pub(crate) mod retention;

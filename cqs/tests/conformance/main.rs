@@ -21,6 +21,7 @@ mod leases;
 mod ledger;
 mod limits;
 mod outcomes;
+mod overview;
 mod retention;
 mod retries;
 mod self_enqueue;

@@ -242,6 +242,7 @@ fn standard_grants(service: ServiceName) -> (&'static [DtoType], &'static [&'sta
                 "cqs.v1.ChangeQueueService/ControlOperation",
                 "cqs.v1.ChangeQueueService/SetBrake",
                 "cqs.v1.ChangeQueueService/GetBrake",
+                "cqs.v1.ChangeQueueService/GetOverview",
                 "cqs.v1.ChangeQueueService/AppendAudit",
                 "cqs.v1.ChangeQueueService/ListAudit",
                 "cqs.v1.ChangeQueueService/FollowAudit",

@@ -41,6 +41,7 @@ const POLICY: &[(&str, &[ServiceName])] = &[
     ("cqs.v1.ChangeQueueService/ControlOperation", GATEWAY),
     ("cqs.v1.ChangeQueueService/SetBrake", GATEWAY),
     ("cqs.v1.ChangeQueueService/GetBrake", GATEWAY),
+    ("cqs.v1.ChangeQueueService/GetOverview", GATEWAY),
     ("cqs.v1.ChangeQueueService/AppendAudit", WORKERS_AND_GATEWAY),
     ("cqs.v1.ChangeQueueService/ListAudit", GATEWAY),
     ("cqs.v1.ChangeQueueService/FollowAudit", GATEWAY),
@@ -192,8 +193,8 @@ async fn undecodable_messages_are_invalid_arguments() {
         let answer =
             grpc.unary(Request::new(Broken { number: 7 }), path, ProstCodec::<Broken, ()>::default()).await.map(drop);
         match answer {
-            // A request without fields: this one is unknown there, and passed over.
-            Ok(()) => assert_eq!(*rpc, "cqs.v1.ChangeQueueService/GetBrake"),
+            // Requests without fields: this one is unknown there, and passed over.
+            Ok(()) => assert!(rpc.ends_with("/GetBrake") || rpc.ends_with("/GetOverview"), "{rpc}"),
             Err(status) => assert_eq!(status.code(), Code::InvalidArgument, "{rpc}: {status}"),
         }
     }
