@@ -20,6 +20,7 @@ mod body;
 mod config;
 mod edge;
 mod follow;
+mod gauges;
 mod login;
 mod metering;
 mod notify;

@@ -93,6 +93,7 @@ fn documented_routes() -> (Router<Arc<Gateway>>, Document) {
         .routes(routes!(r::control::approval::approve_operation))
         .routes(routes!(r::control::approval::decline_operation))
         .routes(routes!(r::brake::get_brake, r::brake::set_brake))
+        .routes(routes!(r::status::get_status))
         .routes(routes!(r::tenants::list_tenants))
         .routes(routes!(r::stores::list_stores))
         .routes(routes!(r::designs::list_designs))

@@ -16,6 +16,7 @@ mod migrate;
 mod operations;
 mod panels;
 mod platform;
+mod status;
 mod token;
 mod trigger;
 mod whoami;
@@ -44,6 +45,8 @@ enum Command {
     Audit(audit::Args),
     /// Stop all operator work of all tenants
     Brake(brake::Args),
+    /// How the platform stands: the brake, operations, what waits and how late it is
+    Status(status::Args),
     /// Who the token says you are, and what it allows
     Whoami(whoami::Args),
     /// Check configuration, gateway, clocks and a local database; tell what to do
@@ -87,6 +90,7 @@ impl Cli {
             Command::Labels(args) => Some(&args.connection),
             Command::Audit(args) => Some(&args.connection),
             Command::Brake(args) => Some(&args.connection),
+            Command::Status(args) => Some(&args.connection),
             Command::Whoami(args) => Some(&args.connection),
             Command::Doctor(args) => Some(&args.connection),
             _ => None,
@@ -101,6 +105,7 @@ impl Cli {
             Command::Labels(args) => return Ok(labels::run(args).await?),
             Command::Audit(args) => return Ok(audit::run(args).await?),
             Command::Brake(args) => return Ok(brake::run(args).await?),
+            Command::Status(args) => return Ok(status::run(args).await?),
             Command::Whoami(args) => return Ok(whoami::run(args).await?),
             Command::Doctor(args) => return Ok(doctor::run(args).await?),
             Command::Backup(args) => return backup::run(&args).await,

@@ -11,6 +11,7 @@ mod failure;
 mod lane;
 mod ledger;
 mod operation;
+mod overview;
 mod queue;
 mod row;
 
@@ -20,6 +21,7 @@ pub(crate) use failure::{read_dead, read_fate, read_group, read_rule};
 pub(crate) use lane::{read_lane, read_lease, read_place};
 pub(crate) use ledger::{read_counts, read_pace};
 pub(crate) use operation::{bind_operation, read_operation};
+pub(crate) use overview::{read_failed, read_load, read_tally};
 pub(crate) use queue::{bind_queue, read_backlog, read_queue};
 pub(crate) use row::{company_columns, read_records, read_rows};
 

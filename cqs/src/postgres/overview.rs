@@ -3,11 +3,10 @@
 //! Differs by necessity: heads keep no counts here, since every claim would have to write them; so waiting rows are counted,
 //! each lane's to a bound. A head's SLA is a low-water mark, from which the first row is looked for.
 
-use sqlx::postgres::PgRow;
-
-use super::{PostgresUnit, columns::Columns};
+use super::PostgresUnit;
 use crate::{
     StoreError,
+    columns::{read_failed, read_load, read_tally},
     model::{COUNTED_MAX, Load, OperationTally},
     unit::Overviews,
 };
@@ -62,7 +61,7 @@ impl Overviews for PostgresUnit<'_> {
         .bind(COUNTED_MAX)
         .fetch_all(&mut *self.conn)
         .await?;
-        rows.iter().map(load).collect()
+        rows.iter().map(read_load).collect()
     }
 
     async fn failed_list(&mut self, limit: i64) -> Result<Vec<(i64, i64)>, StoreError> {
@@ -73,7 +72,7 @@ impl Overviews for PostgresUnit<'_> {
         .bind(limit)
         .fetch_all(&mut *self.conn)
         .await?;
-        rows.iter().map(failed).collect()
+        rows.iter().map(read_failed).collect()
     }
 
     async fn operation_tally(&mut self) -> Result<OperationTally, StoreError> {
@@ -90,37 +89,6 @@ impl Overviews for PostgresUnit<'_> {
         )
         .fetch_one(&mut *self.conn)
         .await?;
-        tally(&row)
+        read_tally(&row)
     }
-}
-
-fn load(row: &PgRow) -> Result<Load, StoreError> {
-    let columns = Columns { table: "cqs_head", row, key: "queue" };
-    Ok(Load {
-        queue: columns.key("queue")?,
-        kind: columns.parse("kind")?,
-        ready: columns.get("ready")?,
-        delayed: columns.get("delayed")?,
-        leased: columns.get("leased")?,
-        first_sla: columns.time_if("first_sla")?,
-    })
-}
-
-fn failed(row: &PgRow) -> Result<(i64, i64), StoreError> {
-    let columns = Columns { table: "cqs_dead", row, key: "queue" };
-    Ok((columns.key("queue")?, columns.get("failed")?))
-}
-
-fn tally(row: &PgRow) -> Result<OperationTally, StoreError> {
-    let columns = Columns { table: "cqs_operation", row, key: "unfinished" };
-    let mut tally = OperationTally {
-        cancelling: columns.get("cancelling")?,
-        awaiting_approval: columns.get("awaiting")?,
-        held: columns.get("held")?,
-        paused: columns.get("paused")?,
-        running: 0,
-    };
-    let stopped = tally.cancelling + tally.awaiting_approval + tally.held + tally.paused;
-    tally.running = columns.get::<i64>("unfinished")? - stopped;
-    Ok(tally)
 }

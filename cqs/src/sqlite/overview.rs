@@ -1,10 +1,9 @@
 //! How all of it stands, over all tenants.
 
-use sqlx::sqlite::SqliteRow;
-
-use super::{SqliteUnit, columns::Columns};
+use super::SqliteUnit;
 use crate::{
     StoreError,
+    columns::{read_failed, read_load, read_tally},
     model::{Load, OperationTally},
     unit::Overviews,
 };
@@ -30,7 +29,7 @@ impl Overviews for SqliteUnit<'_> {
         )
         .fetch_all(&mut *self.conn)
         .await?;
-        rows.iter().map(load).collect()
+        rows.iter().map(read_load).collect()
     }
 
     async fn failed_list(&mut self, limit: i64) -> Result<Vec<(i64, i64)>, StoreError> {
@@ -41,7 +40,7 @@ impl Overviews for SqliteUnit<'_> {
         .bind(limit)
         .fetch_all(&mut *self.conn)
         .await?;
-        rows.iter().map(failed).collect()
+        rows.iter().map(read_failed).collect()
     }
 
     async fn operation_tally(&mut self) -> Result<OperationTally, StoreError> {
@@ -58,37 +57,6 @@ impl Overviews for SqliteUnit<'_> {
         )
         .fetch_one(&mut *self.conn)
         .await?;
-        tally(&row)
+        read_tally(&row)
     }
-}
-
-fn load(row: &SqliteRow) -> Result<Load, StoreError> {
-    let columns = Columns { table: "cqs_head", row, key: "queue" };
-    Ok(Load {
-        queue: columns.get("queue")?,
-        kind: columns.parse("kind")?,
-        ready: columns.get("ready")?,
-        delayed: columns.get("delayed")?,
-        leased: columns.get("leased")?,
-        first_sla: columns.time_if("first_sla")?,
-    })
-}
-
-fn failed(row: &SqliteRow) -> Result<(i64, i64), StoreError> {
-    let columns = Columns { table: "cqs_dead", row, key: "queue" };
-    Ok((columns.get("queue")?, columns.get("failed")?))
-}
-
-fn tally(row: &SqliteRow) -> Result<OperationTally, StoreError> {
-    let columns = Columns { table: "cqs_operation", row, key: "unfinished" };
-    let mut tally = OperationTally {
-        cancelling: columns.get("cancelling")?,
-        awaiting_approval: columns.get("awaiting")?,
-        held: columns.get("held")?,
-        paused: columns.get("paused")?,
-        running: 0,
-    };
-    let stopped = tally.cancelling + tally.awaiting_approval + tally.held + tally.paused;
-    tally.running = columns.get::<i64>("unfinished")? - stopped;
-    Ok(tally)
 }

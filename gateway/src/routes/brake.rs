@@ -31,7 +31,7 @@ pub(crate) struct Brake {
 }
 
 impl Brake {
-    fn of(wire: &WireBrake) -> Self {
+    pub(super) fn of(wire: &WireBrake) -> Self {
         Self { on: wire.on.is_some(), by: wire.on.as_ref().map(Act::of) }
     }
 }

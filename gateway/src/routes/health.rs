@@ -123,12 +123,13 @@ async fn health(transport: Transport) -> Result<tonic::Response<HealthCheckRespo
     grpc.unary(Request::new(HealthCheckRequest::default()), path, ProstCodec::default()).await
 }
 
-/// Counts and latencies of requests, in Prometheus' text form.
+/// Counts and latencies of requests, and how the platform stands, in Prometheus' text form.
 #[utoipa::path(
     get, path = "/metrics", operation_id = "get_metrics", tag = "daemon", security(()),
     responses((status = 200, description = "All series of this process.", body = String, content_type = "text/plain"))
 )]
 pub(crate) async fn get_metrics(State(gateway): State<Arc<Gateway>>) -> Response {
+    let gauges = gateway.gauges.render(&gateway).await;
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-    ([(CONTENT_TYPE, kind)], gateway.metering.render()).into_response()
+    ([(CONTENT_TYPE, kind)], gateway.metering.render() + &gauges).into_response()
 }

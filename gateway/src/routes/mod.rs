@@ -29,6 +29,7 @@ mod operation_view;
 pub(crate) mod operations;
 pub(crate) mod preview;
 mod records;
+pub(crate) mod status;
 pub(crate) mod store_reexport;
 pub(crate) mod stores;
 pub(crate) mod studio_store_rerender;

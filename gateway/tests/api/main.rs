@@ -15,5 +15,6 @@ mod outages;
 mod plans;
 mod provider;
 mod reads;
+mod status;
 mod tokens;
 mod triggers;

@@ -56,6 +56,7 @@ fn reading_policies() -> Vec<Policy> {
             let (path, _) = control(t, "POST", "/retry-failed");
             (path, Some(json!({"reason": "r", "tracking_id": "matrix"})))
         }),
+        over_token("get_status", Some(S::OperationsRead), |_| ("/v1/status".to_owned(), None)),
         over_token("get_brake", Some(S::OperationsRead), |_| ("/v1/brake".to_owned(), None)),
         over_token("set_brake", Some(S::OperationsBrake), |_| {
             ("PUT /v1/brake".to_owned(), Some(json!({"on": true, "reason": "r"})))

@@ -45,6 +45,7 @@ mod random_history;
 mod rpc_policy;
 mod secrets;
 mod statements;
+mod status;
 mod supply_chain;
 mod swagger;
 mod touch;

@@ -15,6 +15,7 @@ pub(crate) struct CqsState {
     pub(crate) fates: Vec<cqs::RecordFate>,
     pub(crate) controlled: Vec<cqs::ControlOperationRequest>,
     pub(crate) brake: cqs::Brake,
+    pub(crate) overview: cqs::Overview,
     pub(crate) fault: Option<Fault>,
 }
 
@@ -137,6 +138,13 @@ impl ChangeQueueService for FakeCqs {
 
     async fn get_brake(&self, request: Request<cqs::GetBrakeRequest>) -> Result<Response<cqs::Brake>, Status> {
         Ok(Response::new(self.open(&request, "GetBrake")?.brake.clone()))
+    }
+
+    async fn get_overview(
+        &self,
+        request: Request<cqs::GetOverviewRequest>,
+    ) -> Result<Response<cqs::Overview>, Status> {
+        Ok(Response::new(self.open(&request, "GetOverview")?.overview.clone()))
     }
 
     async fn list_failures(
