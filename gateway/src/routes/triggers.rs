@@ -92,61 +92,37 @@ pub(crate) async fn list_triggers(_operator: Operator) -> Json<TriggerList> {
 }
 
 fn info(trigger: Trigger) -> TriggerInfo {
-    let (description, scope) = match trigger {
+    let string = |name, description| Some(parameter(name, "string", true, description));
+    let (description, named) = match trigger {
         Trigger::ModelRefresh => (
             "Renders every label linked to one ECC model of a store again.",
-            vec![
-                parameter("tenant_id", "string", true, "The tenant."),
-                parameter("store_id", "string", true, "The store."),
-                parameter("model_id", "string", true, "The model; its labels and no others are rendered."),
-            ],
+            string("model_id", "The model; its labels and no others are rendered."),
         ),
         Trigger::DesignRefresh => (
             "Renders every label linked to one Studio design again, in all stores of its tenant.",
-            vec![
-                parameter("tenant_id", "string", true, "The tenant."),
-                parameter("design_id", "string", true, "The design; its labels and no others are rendered."),
-                parameter("page_token", "string", false, "Of a dry run: the stores after those of the answer before."),
-            ],
+            string("design_id", "The design; its labels and no others are rendered."),
         ),
-        Trigger::EccStoreRerender => (
-            "Renders every label of a store that is linked to an ECC model again.",
-            vec![
-                parameter("tenant_id", "string", true, "The tenant."),
-                parameter("store_id", "string", true, "The store."),
-            ],
-        ),
-        Trigger::StudioStoreRerender => (
-            "Renders every label of a store that is linked to a Studio design again.",
-            vec![
-                parameter("tenant_id", "string", true, "The tenant."),
-                parameter("store_id", "string", true, "The store."),
-            ],
-        ),
-        Trigger::StoreReexport => (
-            "Sends the picture of every label of a store again; nothing is rendered.",
-            vec![
-                parameter("tenant_id", "string", true, "The tenant."),
-                parameter("store_id", "string", true, "The store."),
-            ],
-        ),
+        Trigger::EccStoreRerender => ("Renders every label of a store that is linked to an ECC model again.", None),
+        Trigger::StudioStoreRerender => {
+            ("Renders every label of a store that is linked to a Studio design again.", None)
+        }
+        Trigger::StoreReexport => ("Sends the picture of every label of a store again; nothing is rendered.", None),
         Trigger::AccessPointReexport => (
             "Sends the picture of every label of an access point again; nothing is rendered.",
-            vec![
-                parameter("tenant_id", "string", true, "The tenant."),
-                parameter("store_id", "string", true, "The store."),
-                parameter("access_point_id", "string", true, "The access point; its labels and no others are sent."),
-            ],
+            string("access_point_id", "The access point; its labels and no others are sent."),
         ),
-        Trigger::LabelReexport => (
-            "Sends the picture of one label again; nothing is rendered.",
-            vec![
-                parameter("tenant_id", "string", true, "The tenant."),
-                parameter("store_id", "string", true, "The store."),
-                parameter("label_id", "string", true, "The label."),
-            ],
-        ),
+        Trigger::LabelReexport => {
+            ("Sends the picture of one label again; nothing is rendered.", string("label_id", "The label."))
+        }
     };
+    // A design is its tenant's: its dry run answers stores, in pages.
+    let (store, page_token) = if trigger == Trigger::DesignRefresh {
+        let of_page = "Of a dry run: the stores after those of the answer before.";
+        (None, Some(parameter("page_token", "string", false, of_page)))
+    } else {
+        (string("store_id", "The store."), None)
+    };
+    let scope = [string("tenant_id", "The tenant."), store, named, page_token];
     let own = [
         parameter("sla_timestamp", "string", false, "RFC 3339; left out: now plus the bulk allowance."),
         parameter("plan_id", "string", false, "Of a dry run's answer: the run is held to what that counted."),
@@ -165,7 +141,7 @@ fn info(trigger: Trigger) -> TriggerInfo {
         service: trigger.service().as_str(),
         description,
         scopes: vec![trigger.scope().as_str()],
-        parameters: scope.into_iter().chain(common()).chain(own).collect(),
+        parameters: scope.into_iter().flatten().chain(common()).chain(own).collect(),
         bulk_allowance_seconds: trigger.bulk_allowance_ms() / 1000,
         starts_operation: true,
     }
