@@ -15,7 +15,7 @@ use http::{HeaderMap, StatusCode, header};
 use serde_json::{Value, json};
 
 use super::{
-    Mac, Shared, multipart,
+    Mac, Shared, mishaps, multipart,
     station::{hex, md5},
     websocket,
 };
@@ -23,13 +23,16 @@ use super::{
 /// Largest upload that is read, in bytes.
 const BODY_BYTES_MAX: usize = 2 << 20;
 
+/// Where pictures are uploaded to.
+const UPLOAD: &str = "/imgupload";
+
 type Here = State<Arc<Shared>>;
 type Query_ = Query<BTreeMap<String, String>>;
 
 pub(super) fn router(shared: Arc<Shared>) -> Router {
     let counted = middleware::from_fn_with_state(Arc::clone(&shared), count);
     Router::new()
-        .route("/imgupload", post(upload))
+        .route(UPLOAD, post(upload))
         .route("/get_db", get(records))
         .route("/backup_db", get(backup))
         .route("/tag_cmd", post(command))
@@ -39,13 +42,14 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .route("/current/{file}", get(current))
         .route_layer(counted)
         .route("/ws", get(websocket::listen))
+        .merge(mishaps::router())
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .with_state(shared)
 }
 
 /// Counts the request and gives it the set pace.
 async fn count(State(shared): Here, request: Request, next: Next) -> Response {
-    let _serving = shared.serving();
+    let _serving = shared.serving(request.uri().path() == UPLOAD);
     shared.station().traffic.requests += 1;
     let delay = shared.answer_delay();
     if !delay.is_zero() {
@@ -68,6 +72,10 @@ async fn upload(State(shared): Here, headers: HeaderMap, body: Bytes) -> Respons
     let (Some(boundary), true) = (boundary, headers.contains_key(header::CONTENT_LENGTH)) else {
         return answer(200, "");
     };
+    let delay = shared.upload_delay();
+    if !delay.is_zero() {
+        tokio::time::sleep(delay).await;
+    }
     let (parameters, file) = multipart::read(&body, &boundary);
     let (status, text) = match file {
         Some(file) => shared.station().upload(&parameters, file),

@@ -1,13 +1,16 @@
 //! An access point of the OpenEPaperLink protocol with its tags.
 //!
 //! Reading order: `settings` (what one is made of, and what can go wrong), `station` (what it does over time), `tag`,
-//! `sprite` (JPEG to inks), `buffer` (inks to bytes and back), `http` (its routes), `multipart`, `websocket`.
+//! `sprite` (JPEG to inks), `buffer` (inks to bytes and back), `http` (its routes), `multipart`, `websocket`, `meter` (what it
+//! was busy with), `mishaps` (what can be made to happen over HTTP).
 
 mod buffer;
 mod events;
 mod http;
 mod json;
 mod mac;
+mod meter;
+mod mishaps;
 mod multipart;
 mod settings;
 mod sprite;
@@ -26,7 +29,7 @@ use std::{
     net::SocketAddr,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -38,7 +41,10 @@ use tokio::{
     task::JoinHandle,
 };
 
-use self::station::Station;
+use self::{
+    meter::{Meter, Serving},
+    station::Station,
+};
 
 /// A running access point. It stops when this is dropped.
 pub struct AccessPoint {
@@ -53,9 +59,8 @@ pub(crate) struct Shared {
     station: Mutex<Station>,
     offline: AtomicBool,
     answer_delay_us: AtomicU64,
-    at_once: AtomicUsize,
-    most_at_once: AtomicUsize,
-    busy_us: AtomicU64,
+    upload_delay_us: AtomicU64,
+    meter: Meter,
 }
 
 impl std::fmt::Debug for AccessPoint {
@@ -75,9 +80,8 @@ impl AccessPoint {
             clock,
             offline: AtomicBool::new(false),
             answer_delay_us: AtomicU64::new(0),
-            at_once: AtomicUsize::new(0),
-            most_at_once: AtomicUsize::new(0),
-            busy_us: AtomicU64::new(0),
+            upload_delay_us: AtomicU64::new(0),
+            meter: Meter::default(),
         });
         let door = Door { tcp, shared: Arc::clone(&shared) };
         let router = http::router(Arc::clone(&shared));
@@ -117,9 +121,14 @@ impl AccessPoint {
     /// What was asked of it.
     pub fn traffic(&self) -> Traffic {
         let counted = self.shared.station().traffic();
+        let read = self.shared.meter.readings();
+        let (uploads_span, busy_in_span) = read.between_uploads();
         Traffic {
-            most_at_once: self.shared.most_at_once.load(Ordering::SeqCst),
-            busy: Duration::from_micros(self.shared.busy_us.load(Ordering::SeqCst)),
+            most_at_once: read.most_at_once,
+            busy: read.busy,
+            uploading: read.uploading,
+            uploads_span,
+            busy_in_span,
             ..counted
         }
     }
@@ -137,9 +146,9 @@ impl AccessPoint {
                 self.shared.offline.store(offline, Ordering::SeqCst);
             }
             Control::AnswerDelay(delay) => {
-                let us = u64::try_from(delay.as_micros()).unwrap_or(u64::MAX);
-                self.shared.answer_delay_us.store(us, Ordering::SeqCst);
+                self.shared.answer_delay_us.store(micros(delay), Ordering::SeqCst);
             }
+            Control::UploadDelay(delay) => self.shared.upload_delay_us.store(micros(delay), Ordering::SeqCst),
             other => self.shared.station().control(other),
         }
     }
@@ -163,25 +172,18 @@ impl Shared {
         Duration::from_micros(self.answer_delay_us.load(Ordering::SeqCst))
     }
 
+    pub(crate) fn upload_delay(&self) -> Duration {
+        Duration::from_micros(self.upload_delay_us.load(Ordering::SeqCst))
+    }
+
     /// Counts a request from now until the guard goes.
-    pub(crate) fn serving(&self) -> Serving<'_> {
-        let now = self.at_once.fetch_add(1, Ordering::SeqCst) + 1;
-        self.most_at_once.fetch_max(now, Ordering::SeqCst);
-        Serving { shared: self, since: std::time::Instant::now() }
+    pub(crate) fn serving(&self, is_upload: bool) -> Serving<'_> {
+        self.meter.serving(is_upload)
     }
 }
 
-pub(crate) struct Serving<'a> {
-    shared: &'a Shared,
-    since: std::time::Instant,
-}
-
-impl Drop for Serving<'_> {
-    fn drop(&mut self) {
-        self.shared.at_once.fetch_sub(1, Ordering::SeqCst);
-        let us = u64::try_from(self.since.elapsed().as_micros()).unwrap_or(u64::MAX);
-        self.shared.busy_us.fetch_add(us, Ordering::SeqCst);
-    }
+fn micros(delay: Duration) -> u64 {
+    u64::try_from(delay.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// Takes connections, and drops them at once while the access point is offline or without power.

@@ -118,6 +118,8 @@ pub enum Control {
     Status(StatusFault),
     /// Every answer takes that long.
     AnswerDelay(Duration),
+    /// Every upload takes that long, besides.
+    UploadDelay(Duration),
     /// Whether it keeps what was last delivered for reading back.
     KeepsDelivered(bool),
 }
@@ -143,6 +145,12 @@ pub struct Traffic {
     pub clears: u64,
     /// Requests being served at once, at most.
     pub most_at_once: usize,
-    /// Time spent serving, added up.
+    /// Time in which at least one request was being served. Listening on its WebSocket is no request.
     pub busy: Duration,
+    /// Time that uploads took, added up.
+    pub uploading: Duration,
+    /// From the begin of the first upload to the end of the last.
+    pub uploads_span: Duration,
+    /// For how much of that span at least one request was being served.
+    pub busy_in_span: Duration,
 }

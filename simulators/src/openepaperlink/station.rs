@@ -115,7 +115,7 @@ impl Station {
     pub(super) fn control(&mut self, control: Control) {
         match control {
             // The network and the pace are the door's business.
-            Control::Offline(_) | Control::AnswerDelay(_) => {}
+            Control::Offline(_) | Control::AnswerDelay(_) | Control::UploadDelay(_) => {}
             Control::Power(false) => self.power = false,
             Control::Power(true) | Control::Reboot => {
                 self.power = true;
