@@ -1,13 +1,13 @@
 //! `reshelf bench`: how fast the platform is on the machine it runs on, and where that ends.
 //!
-//! In reading order: [`fanout`], [`model`], [`urgent`], [`backlog`] and [`cancel`] are the measurements; `platform` is the process
+//! In reading order: [`fanout`], [`model`], [`urgent`], [`backlog`], [`cancel`] and [`export`] are the measurements; `platform` is the process
 //! they run on, `load` and `shop` write the records they need, `null` works a queue without rendering, `operation` waits,
 //! `latency`, `rendering`, `split` and `probe` are parts of a measurement, `watch` samples what the process needs, `figures` are
 //! the numbers.
 //!
 //! Invariants
 //! - What is measured is what runs: the servers, clients, credentials and database of `dev`. Only the null renderer
-//!   reports labels as done without rendering them, and the exporter throws pictures away.
+//!   reports labels as done without rendering them, and the exporter throws pictures away but in [`export`].
 //! - Progress goes to standard error; the last line of standard output is one JSON object with every figure.
 //! - A figure that was not measured is absent, never guessed.
 //!
@@ -15,6 +15,7 @@
 
 pub mod backlog;
 pub mod cancel;
+pub mod export;
 pub mod fanout;
 pub mod model;
 pub mod urgent;

@@ -1,13 +1,13 @@
 //! `reshelf bench`: measures, tells on standard error how it goes, and prints one JSON object.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use clap::{Args as ClapArgs, Subcommand};
 use daemon::telemetry::LogFormat;
 use db::DatabaseUrl;
 use worker::PipelineSettings;
 
-use crate::bench::{Common, RendererKind, Report, backlog, cancel, fanout, model, urgent};
+use crate::bench::{Common, RendererKind, Report, backlog, cancel, export, fanout, model, urgent};
 
 /// Logs of a measurement: what goes wrong, nothing a label.
 const LOG_FILTER: &str = "warn";
@@ -87,6 +87,18 @@ enum What {
         #[arg(long)]
         labels: Option<u32>,
     },
+    /// Simulated access points kept busy by the exporter
+    Export {
+        /// Access points, all of one store
+        #[arg(long, default_value_t = 4)]
+        access_points: u32,
+        /// Labels over all access points
+        #[arg(long, default_value_t = 2_000)]
+        labels: u32,
+        /// How long each upload takes, in milliseconds
+        #[arg(long, default_value_t = 20)]
+        upload_ms: u32,
+    },
 }
 
 pub(super) async fn run(args: Args) -> anyhow::Result<()> {
@@ -114,6 +126,11 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
             let waiting = waiting.max(1);
             let labels = labels.unwrap_or(waiting.saturating_mul(LABELS_PER_WAITING));
             cancel::run(&common, cancel::Size { labels, waiting }).await?
+        }
+        What::Export { access_points, labels, upload_ms } => {
+            let (access_points, labels) = (access_points.max(1), labels.max(1));
+            let upload = Duration::from_millis(upload_ms.into());
+            export::run(&common, export::Size { access_points, labels, upload }).await?
         }
     };
     println!("{}", report.to_line());
