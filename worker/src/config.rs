@@ -149,7 +149,8 @@ pub fn read(path: &Path) -> anyhow::Result<WorkerConfig> {
         .map(|tls| [Some(&mut tls.certificate_file), Some(&mut tls.key_file), tls.client_ca_file.as_mut()]);
     let peer = &mut config.peer_tls;
     let shown = [peer.ca_file.as_mut(), peer.certificate_file.as_mut(), peer.key_file.as_mut()];
-    for relative in own.into_iter().flatten().chain(shown).flatten() {
+    let systems = config.exporter.webhook.as_mut().and_then(|webhook| webhook.ca_file.as_mut());
+    for relative in own.into_iter().flatten().chain(shown).chain([systems]).flatten() {
         *relative = folder.join(&*relative);
     }
     Ok(config)

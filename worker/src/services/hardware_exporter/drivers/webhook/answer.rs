@@ -1,6 +1,7 @@
 //! What the system says of a picture.
 
 use daemon::outbound::HttpAnswer;
+use domain::Timestamp;
 use http::StatusCode;
 use proto::records::v1::{DeliveryState, Evidence};
 use serde::Deserialize;
@@ -9,6 +10,9 @@ use super::super::{Delivered, Pending};
 
 /// Characters of a cause that are kept.
 const CAUSE_CHARS_MAX: usize = 200;
+/// How long the callback of a system that takes no questions is waited for, in milliseconds: an hour, in which every tag
+/// checks in. Then the picture is sent again.
+pub(super) const CALLBACK_MS_MAX: i64 = 60 * 60 * 1_000;
 /// Longest id of the system's own, in bytes.
 const ID_BYTES_MAX: usize = 100;
 
@@ -96,13 +100,16 @@ pub(super) fn to_sending(answer: &HttpAnswer) -> Delivered {
 }
 
 /// To a question after a picture.
-pub(super) fn to_looking(answer: &HttpAnswer, pending: &Pending) -> Delivered {
+pub(super) fn to_looking(answer: &HttpAnswer, pending: &Pending, now: Timestamp) -> Delivered {
     match answer.status {
         StatusCode::NOT_FOUND => Delivered::Lost { cause: "the system knows nothing of the picture (404)".to_owned() },
         StatusCode::OK | StatusCode::ACCEPTED => Said::read(&answer.body)
             .and_then(|said| said.meaning(&pending.receipt))
             .unwrap_or_else(|| unchanged(pending, "the system names no state")),
-        // It takes no questions: its callback is still to come.
+        // It takes no questions: its callback is still to come, or was said to a worker that has ended.
+        StatusCode::METHOD_NOT_ALLOWED if now.ms_since(pending.sent_at) > CALLBACK_MS_MAX => {
+            Delivered::Lost { cause: "the system takes no questions and has not called back in time".to_owned() }
+        }
         StatusCode::METHOD_NOT_ALLOWED => unchanged(pending, "the system takes no questions; its callback is awaited"),
         other => unchanged(pending, &format!("the system answered the question with {}", other.as_u16())),
     }

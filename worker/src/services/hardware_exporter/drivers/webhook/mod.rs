@@ -7,10 +7,11 @@
 //! - Everything is signed with the shared secret, both ways; an answer that comes later counts only with a signature that
 //!   is right and fresh.
 //! - Confirmed is only what the system says of this digest and this label, with the evidence that it claims.
-//! - A callback saves a question, nothing hangs on it: whoever missed it asks.
+//! - A callback saves a question, nothing hangs on it: whoever missed it asks. Callbacks are in memory only; where a system
+//!   takes no questions, a picture that is not acknowledged in time counts as lost and is sent again.
+//! - A callback about an earlier sending of the same picture does not confirm a later one: sending forgets it.
 //!
-//! Deliberately not here: TLS (the signature guards who and what, not who reads along; a way out over TLS is the
-//! network's), any retry.
+//! Deliberately not here: any retry.
 
 mod answer;
 mod inbox;
@@ -19,10 +20,13 @@ mod signature;
 
 pub use self::settings::{CallbackSettings, WebhookSecret, WebhookSettings};
 
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use daemon::outbound::{HttpAnswer, HttpCall, Outbound, OutboundError, Peer};
+use daemon::{
+    outbound::{HttpAnswer, HttpCall, Outbound, OutboundError, Peer},
+    tls::{ClientTls, ClientTlsConfig},
+};
 use domain::{Clock, DtoType};
 use futures::{FutureExt as _, future::BoxFuture};
 use http::{HeaderName, HeaderValue, Method, Uri, uri::Scheme};
@@ -51,6 +55,8 @@ pub(crate) struct WebhookDriver {
     secret: Secret,
     inbox: Arc<Inbox>,
     listening: Option<Listening>,
+    /// For `https://` addresses, or why there is none.
+    tls: Result<ClientTls, String>,
     clock: Arc<dyn Clock>,
 }
 
@@ -61,7 +67,13 @@ impl WebhookDriver {
         let url = settings.callback.as_ref().map(|callback| callback.url.clone());
         let inbox = Arc::new(Inbox::new(secret.clone(), url, Arc::clone(&clock)));
         let listening = settings.callback.as_ref().map(|callback| Listening::at(callback.listen));
-        Self { outbound, secret, inbox, listening, clock }
+        let trust = ClientTlsConfig { ca_file: settings.ca_file.clone(), ..ClientTlsConfig::default() };
+        // The path was made absolute, or relative to the process, when the configuration was read.
+        let tls = ClientTls::new(&trust, Path::new(""), &[b"http/1.1"]).map_err(|error| error.to_string());
+        if let (Err(error), Some(file)) = (&tls, &settings.ca_file) {
+            tracing::error!(%error, file = %file.display(), "no https for webhooks");
+        }
+        Self { outbound, secret, inbox, listening, tls, clock }
     }
 
     #[cfg(test)]
@@ -83,6 +95,8 @@ impl WebhookDriver {
             digest: delivery.digest,
             generation: Some(generation),
         };
+        // What is still said of an earlier sending of this picture is not about this one.
+        drop(self.inbox.take(&label(&delivery.label), delivery.digest));
         match self.call(address, Method::POST, &about, packed).await {
             Ok(said) => answer::to_sending(&said),
             Err(error) => failed(&error),
@@ -101,7 +115,7 @@ impl WebhookDriver {
             generation: None,
         };
         match self.call(address, Method::GET, &about, Bytes::new()).await {
-            Ok(said) => answer::to_looking(&said, pending),
+            Ok(said) => answer::to_looking(&said, pending, self.clock.now()),
             Err(error) => failed(&error),
         }
     }
@@ -113,7 +127,7 @@ impl WebhookDriver {
         about: &About<'_>,
         body: Bytes,
     ) -> Result<HttpAnswer, OutboundError> {
-        let (peer, path) = target(address)?;
+        let Target { peer, path, is_https } = target(address)?;
         let mut headers = about.headers(address)?;
         if let Some(url) = self.inbox.url() {
             headers.push((HeaderName::from_static("reshelf-callback"), url));
@@ -130,7 +144,11 @@ impl WebhookDriver {
             within: WITHIN,
             answer_bytes_max: ANSWER_BYTES_MAX,
         };
-        self.outbound.http(call).await
+        match &self.tls {
+            _ if !is_https => self.outbound.http(call).await,
+            Ok(tls) => self.outbound.https(tls, call).await,
+            Err(cause) => Err(OutboundError::Connect { host: peer.to_string(), cause: cause.clone() }),
+        }
     }
 }
 
@@ -167,16 +185,26 @@ fn label(label: &LabelRef) -> String {
     label.record(DtoType::StoreEsl).to_string()
 }
 
-/// Host and path of an address such as `http://labels.example.com/pictures`.
-fn target(address: &str) -> Result<(Peer, String), OutboundError> {
+/// Where an address such as `https://labels.example.com/pictures` leads.
+#[derive(Debug)]
+struct Target {
+    peer: Peer,
+    path: String,
+    is_https: bool,
+}
+
+fn target(address: &str) -> Result<Target, OutboundError> {
     let refused =
-        || OutboundError::Address { address: address.to_owned(), wanted: "of the form http://host[:port]/path" };
+        || OutboundError::Address { address: address.to_owned(), wanted: "of the form http[s]://host[:port]/path" };
     let uri: Uri = address.parse().map_err(|_| refused())?;
     let (Some(scheme), Some(authority)) = (uri.scheme(), uri.authority()) else { return Err(refused()) };
-    if *scheme != Scheme::HTTP {
+    let is_https = *scheme == Scheme::HTTPS;
+    if !is_https && *scheme != Scheme::HTTP {
         return Err(refused());
     }
-    Ok((Peer::parse(authority.as_str(), 80)?, uri.path_and_query().map_or("/", |path| path.as_str()).to_owned()))
+    let peer = Peer::parse(authority.as_str(), if is_https { 443 } else { 80 })?;
+    let path = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
+    Ok(Target { peer, path, is_https })
 }
 
 fn failed(error: &OutboundError) -> Delivered {

@@ -1,6 +1,6 @@
 //! The driver's part of the configuration.
 
-use std::{fmt, net::SocketAddr};
+use std::{fmt, net::SocketAddr, path::PathBuf};
 
 use serde::Deserialize;
 
@@ -12,6 +12,9 @@ use super::signature::SECRET_BYTES_MIN;
 pub struct WebhookSettings {
     /// Shared with the systems; at least 32 bytes.
     pub secret: WebhookSecret,
+    /// Authorities of the systems behind `https://` addresses (PEM); left out: the system's bundle.
+    #[serde(default)]
+    pub ca_file: Option<PathBuf>,
     /// Where systems tell this worker what they learn later; without it they are asked.
     pub callback: Option<CallbackSettings>,
 }

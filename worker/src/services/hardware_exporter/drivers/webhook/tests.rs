@@ -55,13 +55,13 @@ impl Bench {
         let router = Router::new().route("/labels", any(answer)).with_state(Arc::clone(&system));
         tokio::spawn(async move { axum::serve(listener, router).await });
         let clock = Arc::new(ManualClock::at(NOW));
-        let callback =
-            CallbackSettings { listen: ([127, 0, 0, 1], 0).into(), url: "http://worker.example/back".into() };
-        let settings =
-            WebhookSettings { secret: WebhookSecret::try_from(SECRET.to_owned()).unwrap(), callback: Some(callback) };
-        let driver =
-            WebhookDriver::new(Outbound::new(AllowList::loopback()), &settings, Arc::clone(&clock) as Arc<dyn Clock>);
+        let driver = driver(&clock);
         Self { system, address, driver, clock }
+    }
+
+    /// The worker ends, with every callback it had, and another begins.
+    fn restart(&mut self) {
+        self.driver = driver(&self.clock);
     }
 
     fn answers(&self, status: u16, text: &'static str) {
@@ -79,6 +79,7 @@ impl Bench {
             hardware_address: "0000021A".to_owned(),
             digest: picture.digest(),
             picture,
+            encoded: bytes::Bytes::new(),
             replaces: None,
         };
         let shipment = Shipment { place: self.place(), generation: 7, deliveries: vec![delivery] };
@@ -119,6 +120,13 @@ impl Bench {
         };
         Outbound::new(AllowList::loopback()).http(call).await.unwrap().status.as_u16()
     }
+}
+
+fn driver(clock: &Arc<ManualClock>) -> WebhookDriver {
+    let callback = CallbackSettings { listen: ([127, 0, 0, 1], 0).into(), url: "http://worker.example/back".into() };
+    let secret = WebhookSecret::try_from(SECRET.to_owned()).unwrap();
+    let settings = WebhookSettings { secret, ca_file: None, callback: Some(callback) };
+    WebhookDriver::new(Outbound::new(AllowList::loopback()), &settings, Arc::clone(clock) as Arc<dyn Clock>)
 }
 
 fn picture() -> Picture {
@@ -208,9 +216,44 @@ async fn a_system_that_takes_no_questions_is_waited_for() {
     assert!(matches!(bench.look().await, Delivered::Underway { state: DeliveryState::Accepted, .. }));
 }
 
+#[tokio::test]
+async fn a_callback_that_was_lost_in_a_restart_is_asked_for() {
+    let mut bench = Bench::new().await;
+    assert_eq!(bench.call_back(SECRET, r#"{"state":"displayed"}"#).await, 204);
+    bench.restart();
+    bench.answers(200, r#"{"state":"queued"}"#);
+    assert!(matches!(bench.look().await, Delivered::Underway { state: DeliveryState::Queued, .. }));
+    bench.answers(200, r#"{"state":"displayed"}"#);
+    assert!(matches!(bench.look().await, Delivered::Confirmed { evidence: Evidence::Displayed, .. }));
+    let got = bench.system.got.lock().unwrap();
+    assert!(got.iter().all(|(method, ..)| method == Method::GET) && got.len() == 2);
+}
+
+#[tokio::test]
+async fn a_callback_lost_in_a_restart_of_a_system_without_answers_leads_to_another_sending_in_time() {
+    let mut bench = Bench::new().await;
+    assert_eq!(bench.call_back(SECRET, r#"{"state":"displayed"}"#).await, 204);
+    bench.restart();
+    bench.answers(405, "");
+    bench.clock.advance_ms(answer::CALLBACK_MS_MAX);
+    assert!(matches!(bench.look().await, Delivered::Underway { .. }), "in time");
+    bench.clock.advance_ms(1);
+    assert!(matches!(bench.look().await, Delivered::Lost { .. }), "never confirmed, and sent again");
+}
+
+#[tokio::test]
+async fn a_callback_about_an_earlier_sending_confirms_no_later_one() {
+    let bench = Bench::new().await;
+    assert_eq!(bench.call_back(SECRET, r#"{"state":"displayed"}"#).await, 204);
+    bench.answers(202, r#"{"state":"accepted"}"#);
+    assert!(matches!(bench.send().await, Delivered::Underway { .. }));
+    bench.answers(200, r#"{"state":"queued"}"#);
+    assert!(matches!(bench.look().await, Delivered::Underway { state: DeliveryState::Queued, .. }));
+}
+
 #[test]
 fn addresses_of_other_kinds_and_short_secrets_are_refused() {
-    for address in ["https://a/b", "ftp://a", "a", "/a", "http://user:word@a/", ""] {
+    for address in ["ftp://a/b", "ftp://a", "a", "/a", "http://user:word@a/", ""] {
         assert!(target(address).is_err(), "{address}");
     }
     assert!(WebhookSecret::try_from("short".to_owned()).is_err());
