@@ -76,6 +76,8 @@ closed_text_enum!(
         EslImage = "eslimage.v1",
         /// What is known of a label's delivery.
         StoreEslStatus = "storeeslstatus.v1",
+        /// What is known of an access point.
+        AccessPointStatus = "accesspointstatus.v1",
     }
 );
 
@@ -106,6 +108,8 @@ closed_text_enum!(
         EslImages = "eslimages",
         /// `eslstatuses`
         EslStatuses = "eslstatuses",
+        /// `accesspointstatuses`
+        AccessPointStatuses = "accesspointstatuses",
     }
 );
 
@@ -145,6 +149,7 @@ impl DtoType {
             Self::StudioEslImage => Collection::StudioEslImages,
             Self::EslImage => Collection::EslImages,
             Self::StoreEslStatus => Collection::EslStatuses,
+            Self::AccessPointStatus => Collection::AccessPointStatuses,
         }
     }
 
@@ -169,7 +174,7 @@ impl DtoType {
     pub const fn aliases(self) -> &'static [AliasName] {
         use AliasName as A;
         match self {
-            Self::StoreItemValues | Self::EslType => &[],
+            Self::StoreItemValues | Self::EslType | Self::AccessPointStatus => &[],
             Self::AccessPoint | Self::EccModel | Self::EccEslImage | Self::StudioEslImage | Self::StoreEslStatus => {
                 &[A::ByStore]
             }

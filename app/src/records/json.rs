@@ -101,7 +101,11 @@ fn payload(dto_type: DtoType, record: serde_json::Value) -> Result<Vec<u8>, Reco
             let StudioLink { item_id, design_id } = parse(record)?;
             wire::StudioLink { item_id, design_id }.encode_to_vec()
         }
-        DtoType::EccEslImage | DtoType::StudioEslImage | DtoType::EslImage | DtoType::StoreEslStatus => {
+        DtoType::EccEslImage
+        | DtoType::StudioEslImage
+        | DtoType::EslImage
+        | DtoType::StoreEslStatus
+        | DtoType::AccessPointStatus => {
             return Err(RecordError::NotImported(dto_type));
         }
     })

@@ -233,7 +233,7 @@ fn standard_grants(service: ServiceName) -> (&'static [DtoType], &'static [&'sta
         ServiceName::EccImageRender => (&[DtoType::EccEslImage], WORKER_CALLS),
         ServiceName::StudioRenderer => (&[DtoType::StudioEslImage], WORKER_CALLS),
         ServiceName::EslImageMerger => (&[DtoType::EslImage], WORKER_CALLS),
-        ServiceName::HardwareExporter => (&[DtoType::StoreEslStatus], EXPORTER_CALLS),
+        ServiceName::HardwareExporter => (&[DtoType::StoreEslStatus, DtoType::AccessPointStatus], EXPORTER_CALLS),
         ServiceName::OperatorGateway => (
             &[],
             &[

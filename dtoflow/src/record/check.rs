@@ -32,6 +32,8 @@ const RECEIPT_MAX_BYTES: usize = 200;
 const TRANSITIONS_MAX: usize = 8;
 /// Bytes of a step's cause: a sentence, so that millions of statuses stay small.
 const TRANSITION_CAUSE_MAX_BYTES: usize = 300;
+/// Pictures that a status names as left behind: a label that is moved more often between two looks is being played with.
+const LEFT_BEHIND_MAX: usize = 4;
 /// Bytes of a hardware address: the longest printed on labels has 17, with room.
 const HARDWARE_ADDRESS_MAX_BYTES: usize = 64;
 
@@ -99,6 +101,10 @@ impl Record {
                 palette(record.palette)
             }
             Self::StoreEslStatus(record) => status(record),
+            Self::AccessPointStatus(record) => match record.up_since {
+                None => Err(RecordFault::of("up_since", "is required")),
+                Some(_) => Ok(()),
+            },
         }
     }
 }
@@ -152,7 +158,18 @@ fn status(record: &wire::StoreEslStatus) -> Checked {
             return Err(RecordFault::of("transitions.evidence", "is not a known value"));
         }
     }
-    Ok(())
+    if record.left_behind.len() > LEFT_BEHIND_MAX {
+        return Err(RecordFault::of("left_behind", "must have at most 4 entries"));
+    }
+    record.left_behind.iter().try_for_each(left_behind)
+}
+
+fn left_behind(record: &wire::LeftBehind) -> Checked {
+    id("left_behind.accesspoint_id", &record.accesspoint_id)?;
+    required("left_behind.hardware_address", &record.hardware_address)?;
+    at_most("left_behind.hardware_address", &record.hardware_address, HARDWARE_ADDRESS_MAX_BYTES)?;
+    digest("left_behind.digest", &record.digest)?;
+    at_most("left_behind.receipt", &record.receipt, RECEIPT_MAX_BYTES)
 }
 
 fn required(field: &str, text: &str) -> Checked {

@@ -38,6 +38,8 @@ pub(crate) enum Record {
     EslImage(wire::EslImage),
     /// `storeeslstatus.v1`
     StoreEslStatus(Box<wire::StoreEslStatus>),
+    /// `accesspointstatus.v1`
+    AccessPointStatus(wire::AccessPointStatus),
 }
 
 impl Record {
@@ -55,6 +57,7 @@ impl Record {
             DtoType::EccEslImage | DtoType::StudioEslImage => Self::SourceEslImage(message(payload)?),
             DtoType::EslImage => Self::EslImage(message(payload)?),
             DtoType::StoreEslStatus => Self::StoreEslStatus(Box::new(message(payload)?)),
+            DtoType::AccessPointStatus => Self::AccessPointStatus(message(payload)?),
         };
         record.check()?;
         Ok(record)

@@ -35,7 +35,7 @@ fn aliases(dto_type: &str, key: &RecordKey, payload: &[u8]) -> Vec<(&'static str
         }
         "eslimage.v1" => vec![by_store, by_label],
         "design.v1" => vec![("by_tenant", String::new())],
-        "storeitemvalues.v1" | "esltype.v1" => Vec::new(),
+        "storeitemvalues.v1" | "esltype.v1" | "accesspointstatus.v1" => Vec::new(),
         other => panic!("there is no {other}"),
     }
 }

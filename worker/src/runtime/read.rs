@@ -33,6 +33,7 @@ record_types!(
     StudioLink = StudioLink,
     EslImage = EslImage,
     StoreEslStatus = StoreEslStatus,
+    AccessPointStatus = AccessPointStatus,
 );
 
 /// What to read: each record once, with the version known already.
