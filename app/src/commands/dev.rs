@@ -103,13 +103,26 @@ fn running(dev: &Dev) -> String {
          Log         {logs}/   (one line a label; warnings also appear here)\n\
          Token       {token}   (good for 12 hours; for others see `reshelf token --help`)\n\
          Stop        Ctrl-C\n\
-         Start over  rm -rf {path}\n",
+         Start over  rm -rf {path}\n\
+         {hardware}",
         grpc = dev.grpc(),
         labels = dir.labels().display(),
         logs = dir.logs().display(),
         token = dir.operator_token().display(),
         path = quoted(&dir.path().display().to_string()),
+        hardware = hardware(dev),
     )
+}
+
+/// Where the simulated access points answer, if there are any.
+fn hardware(dev: &Dev) -> String {
+    let line =
+        |(store, address): (&str, SocketAddr)| format!("Simulated   http://{address}   (access point of {store})\n");
+    let mut lines: String = dev.simulated_access_points().into_iter().map(line).collect();
+    if !lines.is_empty() {
+        lines.push_str("Mishaps     curl -X POST <access point>/simulated/reboot, or …/lose?mac=<hardware address> (see docs/drivers.md)\n");
+    }
+    lines
 }
 
 /// The main job, as lines that can be pasted.

@@ -66,6 +66,9 @@ pub enum Hardware {
 
 /// Rest between two uploads to a simulated access point, in milliseconds: real ones want a second.
 const SIMULATED_PAUSE_MS: u32 = 20;
+/// How long after an upload a simulated access point is first asked, in milliseconds: a little longer than its tags take
+/// to check in.
+const SIMULATED_FIRST_LOOK_MS: u32 = 5_000;
 
 /// What `dev` is started with.
 pub struct DevOptions {
@@ -139,6 +142,7 @@ pub async fn start(options: DevOptions) -> anyhow::Result<Dev> {
         Hardware::Sim => {
             exporter.reach = AllowList::loopback();
             exporter.access_point_pause_ms = Some(SIMULATED_PAUSE_MS);
+            exporter.access_point_first_look_ms = Some(SIMULATED_FIRST_LOOK_MS);
             exporter.announce_after_reset = true;
             let simulated = Arc::new(Simulated::start(&clock).await?);
             simulated.let_things_go_wrong(&shutdown, Arc::clone(&ids));
@@ -250,6 +254,12 @@ impl Dev {
     /// Where CQS, DTOflow and the triggers answer over gRPC.
     pub fn grpc(&self) -> SocketAddr {
         self.grpc
+    }
+
+    /// Where its simulated access points answer, with the store of each; none without simulated hardware.
+    pub fn simulated_access_points(&self) -> Vec<(&'static str, SocketAddr)> {
+        let all = self.simulated.iter().flat_map(|simulated| simulated.addresses());
+        all.map(|(shop, address)| (shop.id, address)).collect()
     }
 
     /// The shutdown everything listens to.

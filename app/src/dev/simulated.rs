@@ -12,7 +12,7 @@ use simulators::openepaperlink::{AccessPoint, AccessPointSettings, Control, Mac,
 use crate::demo::{hardware, shops};
 
 /// Between two check-ins of a tag, in milliseconds. Real ones take about 40 s; nobody wants to wait that long at first.
-const CHECK_IN_MS: i64 = 10_000;
+const CHECK_IN_MS: i64 = 4_000;
 /// Between two mishaps.
 const MISHAP_EVERY: Duration = Duration::from_secs(10);
 /// One mishap in so many is a reboot of an access point; the others are transfers that break off.

@@ -25,11 +25,13 @@ pub struct DevOptions {
     pub listen: String,
     /// Whether the first start is killed while the demo tenant is being loaded, and a second one goes on.
     pub first_start_killed: bool,
+    /// Whether its labels hang on simulated access points.
+    pub simulated_hardware: bool,
 }
 
 impl Default for DevOptions {
     fn default() -> Self {
-        Self { demo: true, listen: "127.0.0.1:0".to_owned(), first_start_killed: false }
+        Self { demo: true, listen: "127.0.0.1:0".to_owned(), first_start_killed: false, simulated_hardware: false }
     }
 }
 
@@ -41,6 +43,9 @@ pub fn dev_command(data: &Path, options: &DevOptions) -> Command {
     command.arg("dev").arg("--data-dir").arg(data).arg("--listen").arg(&options.listen);
     if !options.demo {
         command.arg("--no-demo");
+    }
+    if options.simulated_hardware {
+        command.args(["--hardware", "sim"]);
     }
     command
 }

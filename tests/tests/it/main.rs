@@ -44,6 +44,7 @@ mod preview;
 mod random_history;
 mod rpc_policy;
 mod secrets;
+mod simulated_hardware;
 mod statements;
 mod status;
 mod supply_chain;
