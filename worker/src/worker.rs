@@ -31,6 +31,10 @@ pub struct ExporterSettings {
     /// Rest between two uploads to one access point of the `openepaperlink` driver, in milliseconds; 1,000 unless said.
     #[serde(default)]
     pub access_point_pause_ms: Option<u32>,
+    /// How long after an upload the `openepaperlink` driver first looks what became of it, in milliseconds; 45,000 unless
+    /// said, since tags check in every 40 s.
+    #[serde(default)]
+    pub access_point_first_look_ms: Option<u32>,
     /// The `webhook` driver; without it there is none.
     #[serde(default)]
     pub webhook: Option<WebhookSettings>,

@@ -5,9 +5,7 @@ use std::panic::AssertUnwindSafe;
 use domain::{IdSource, LeaseRef, Outcome};
 use futures::FutureExt as _;
 
-use super::{
-    CallError, Context, Label, Platform, Reported, Service, Verdict, WriteState, backoff::Backoff, write::write_many,
-};
+use super::{CallError, Context, Label, Platform, Service, Verdict, backoff::Backoff, write::write_many};
 
 /// Rounds of computing a label whose inputs change meanwhile: a third change within one batch is left to a retry.
 const ROUNDS_MAX: usize = 3;
@@ -153,19 +151,10 @@ async fn settle(
     let states = write_many(platform, lease, writes).await?;
     for ((index, reported), state) in waiting.into_iter().zip(states) {
         if let Some(slot) = outcomes.get_mut(index) {
-            *slot = report(reported, state);
+            *slot = reported.outcome(state);
         }
     }
     Ok(outcomes)
-}
-
-fn report(reported: Reported, state: WriteState) -> Option<Outcome> {
-    match (state, reported) {
-        (WriteState::InputChanged, _) | (_, Reported::Again) => None,
-        (_, Reported::Always(outcome)) => Some(outcome),
-        (WriteState::Written(_), Reported::AsWritten) => Some(Outcome::Done),
-        (WriteState::Unchanged(_), Reported::AsWritten) => Some(Outcome::Unchanged),
-    }
 }
 
 /// One line a label. Someone may follow a tracking id, so with one it is always shown.

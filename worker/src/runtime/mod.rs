@@ -31,7 +31,7 @@ pub(crate) use pipeline::{Runtime, RuntimeParts};
 pub(crate) use platform::Platform;
 pub(crate) use read::{Found, Reads, RecordType, Records};
 pub(crate) use service::{AliasQuery, Context, Expansion, Reported, Route, Service, Verdict};
-pub(crate) use write::{Input, RecordWrite, WriteState, write_many};
+pub(crate) use write::{Change, Input, RecordWrite, WriteState, write_many};
 
 #[cfg(test)]
 pub(crate) use {

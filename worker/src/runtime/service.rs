@@ -3,7 +3,7 @@
 use domain::{AliasName, Clock, DtoType, LeaseRef, Notification, Outcome, ParentShape, ServiceName, SplitItem, Urn};
 use futures::future::BoxFuture;
 
-use super::{CallError, Input, Label, LabelRef, Platform, RecordWrite};
+use super::{CallError, Input, Label, LabelRef, Platform, RecordWrite, WriteState};
 
 /// A worker service. It says what to write; reading the queue, writing and reporting are the runtime's.
 pub(crate) trait Service: Send + Sync + 'static {
@@ -120,6 +120,18 @@ pub(crate) enum Reported {
     Always(Outcome),
     /// Nothing yet: with what was written the label is computed again at once.
     Again,
+}
+
+impl Reported {
+    /// The outcome after the write; none where the label must be computed again.
+    pub(crate) fn outcome(self, state: WriteState) -> Option<Outcome> {
+        match (state, self) {
+            (WriteState::InputChanged, _) | (_, Self::Again) => None,
+            (_, Self::Always(outcome)) => Some(outcome),
+            (WriteState::Written(_), Self::AsWritten) => Some(Outcome::Done),
+            (WriteState::Unchanged(_), Self::AsWritten) => Some(Outcome::Unchanged),
+        }
+    }
 }
 
 impl Verdict {

@@ -316,7 +316,21 @@ async fn every_label_ends_with_exactly_its_pixels_whatever_happens_on_the_way() 
         shop.pass().await;
     }
     assert_eq!(shop.sums().uploads, before.uploads, "nothing was sent again");
-    println!("500 labels, 4 access points: {before:?}; the one that was away: {} uploads", away());
+    for (number, access_point) in shop.access_points.iter().enumerate() {
+        assert_eq!(access_point.traffic().most_at_once, 1, "two requests at once at access point {number}");
+    }
+    let complaints = |what: &str| -> usize {
+        shop.access_points.iter().map(|one| one.errors().iter().filter(|error| error.contains(what)).count()).sum()
+    };
+    println!(
+        "500 labels, 4 access points: {before:?}; {} requests; {} reboots before the last 4, {} radio resets, {} transfers that \
+         broke off; the one that was away: {} uploads; panels that went back: 0; sent again when all was confirmed: 0",
+        shop.access_points.iter().map(|one| one.traffic().requests).sum::<u64>(),
+        complaints("REBOOTING") - 4,
+        complaints("AP did reset"),
+        complaints("xfer timeout"),
+        away()
+    );
     shop.stop().await;
 }
 

@@ -323,3 +323,40 @@ async fn a_reset_announces_what_is_not_confirmed_once_and_says_why() {
     assert_eq!(shop.sent("R", "kept").len(), 1);
     worker.stop().await;
 }
+
+#[tokio::test]
+async fn a_first_announcement_that_was_not_sent_is_taken_back_and_takes_no_other_label_of_its_batch_along() {
+    let shop = Shop::new(&["slow", "R"]).await;
+    let world = &shop.world;
+    let makers = vec![world.service(ServiceName::EccImageRender), world.service(ServiceName::EslImageMerger)];
+    // The queue is there before the exporter works it: all three labels come in one batch.
+    let exporter = shop.work().await;
+    exporter.stop().await;
+    let makers = world.work_with(makers).await;
+    for (label, access_point) in [("E", "slow"), ("F", "slow"), ("G", "R")] {
+        shop.label(label, access_point, label).await;
+    }
+    eventually("three pictures wait", async || {
+        let merged =
+            async |label| world.of_label::<proto::records::v1::EslImage>(DtoType::EslImage, label).await.is_some();
+        merged("E").await && merged("F").await && merged("G").await
+    })
+    .await;
+    makers.stop().await;
+    shop.radio.stick("at-slow");
+    let worker = world.work_with(vec![Arc::new(shop.exporter())]).await;
+    shop.radio.entered.notified().await;
+    // Not one by one, each waiting for its own announcement to run out: time stands still here.
+    shop.reaches("G", DeliveryState::Accepted).await;
+    eventually("the batch is over", async || world.waits(EXPORTER).await).await;
+    let going = shop.status("E").await;
+    assert_eq!(going.state(), DeliveryState::Sent, "{going:?}");
+    assert!(going.sent_until.is_some(), "nobody sends another before this is over");
+    assert_eq!(world.status("F").await, None, "what was not sent is not said to be");
+    shop.radio.release.notify_one();
+    for (label, access_point) in [("E", "slow"), ("F", "slow"), ("G", "R")] {
+        shop.arrives(label, access_point, label).await;
+        assert_eq!(shop.sent(access_point, label).len(), 1, "{label}");
+    }
+    worker.stop().await;
+}

@@ -9,9 +9,11 @@ use proto::records::v1::AccessPoint;
 use super::{
     HardwareExporter,
     drivers::{Driver, Place},
+    lanes::Boot,
     patience::Patience,
     plan::Carry,
-    reset, say, status,
+    reset::{self, AfterReset, Seen},
+    say, status,
     visit::{Errand, Verdicts, Visit},
 };
 use crate::runtime::{CallError, Context, Label, Reads, Records, Verdict};
@@ -67,10 +69,20 @@ async fn visit(
     let visit = Visit { context, labels, lane, driver, manner, place, patience };
     let verdicts = visit.run(errands).await;
     patience.one_is_done();
-    if let Some(found) = visit.lane.take_reset() {
-        reset::announce(context, &visit.place.access_point, found, exporter.after_reset).await;
+    if let Some(boot) = visit.lane.take_boot() {
+        note_boot(&visit, boot, exporter.after_reset).await;
     }
     verdicts
+}
+
+async fn note_boot(visit: &Visit<'_>, boot: Boot, after: AfterReset) {
+    // All of a batch come from one lane, whose operation every write under the lease names.
+    let tracking_id = visit.labels.first().and_then(|label| label.tracking_id.clone());
+    let seen = Seen { access_point: &visit.place.access_point, boot, tracking_id };
+    if let Err(error) = reset::noticed(visit.context, seen, after).await {
+        tracing::warn!(%error, access_point = %visit.place.access_point, "since when it is up was not recorded");
+        visit.lane.put_back(boot);
+    }
 }
 
 /// The driver of the label's access point and the place there. The access point becomes an input.

@@ -32,9 +32,11 @@ use crate::runtime::LabelRef;
 const IDLE_MAX: usize = 4_096;
 /// Late answers kept: what the calls of a lane carry at once. More are only left where labels vanished meanwhile.
 const LATE_MAX: usize = 4_096;
-/// How far the moment an access point says it started may move without a reset, in milliseconds: clocks drift, calls take
-/// their time, and none starts twice in half a minute.
+/// How far the moment an access point says it started may move between two probes without being looked at closely, in
+/// milliseconds: clocks drift, calls take their time, and none starts twice in half a minute.
 const BOOT_TOLERANCE_MS: i64 = 30_000;
+/// What a picture is believed to take at an access point that was never called: a few are tried before many are made ready.
+const FIRST_GUESS: Duration = Duration::from_millis(50);
 /// Weight of the newest call in a lane's mean, one in this many.
 const MEAN_WEIGHT: u32 = 4;
 
@@ -61,16 +63,14 @@ struct Facts {
     late: BTreeMap<LabelRef, Late>,
     /// Since when the access point is up, as it said last.
     up_since: Option<Timestamp>,
-    /// It was reset, and nobody has acted on that yet.
-    reset: Option<Reset>,
+    /// It says another start than before, or one for the first time, and nobody has compared that with its record yet.
+    boot: Option<Boot>,
 }
 
-/// An access point was reset.
+/// When an access point started, as it says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Reset {
-    /// Since when it was up before.
-    pub(super) before: Timestamp,
-    /// Since when it is up now.
+pub(super) struct Boot {
+    /// Since when it is up.
     pub(super) since: Timestamp,
     /// When that was seen.
     pub(super) seen: Timestamp,
@@ -188,21 +188,26 @@ impl Lane {
                 let Some(uptime) = uptime else { return };
                 let since = now.plus_ms(-i64::try_from(uptime.as_millis()).unwrap_or(i64::MAX));
                 let before = facts.up_since.replace(since);
-                if let Some(before) = before.filter(|before| since.ms_since(*before) > BOOT_TOLERANCE_MS) {
-                    facts.reset = Some(Reset { before, since, seen: now });
+                if before.is_none_or(|before| since.ms_since(before) > BOOT_TOLERANCE_MS) {
+                    facts.boot = Some(Boot { since, seen: now });
                 }
             }
         }
     }
 
-    /// Takes the reset that a probe found.
-    pub(super) fn take_reset(&self) -> Option<Reset> {
-        self.facts().reset.take()
+    /// Takes the start that a probe found.
+    pub(super) fn take_boot(&self) -> Option<Boot> {
+        self.facts().boot.take()
     }
 
-    /// How long a picture takes here, pause included; the pause alone while nothing is known.
+    /// Nobody could compare it; a newer one goes before.
+    pub(super) fn put_back(&self, boot: Boot) {
+        self.facts().boot.get_or_insert(boot);
+    }
+
+    /// How long a picture takes here, pause included; a guess while nothing is known.
     pub(super) fn mean(&self, manner: &Manner) -> Duration {
-        self.facts().mean.unwrap_or(manner.pause)
+        self.facts().mean.unwrap_or(manner.pause.max(FIRST_GUESS))
     }
 
     /// Takes a permit at the lane's pace; none when that comes after `by`.

@@ -3,8 +3,8 @@
 //! One rule: send unless the label's present hardware address last confirmed this digest (`plan`).
 //!
 //! Reading order: `plan` (what a label needs), `status` (the steps of a delivery), `carry` (which labels hang where),
-//! `visit` and `send` (one batch at one access point), `lanes`, `breaker`, `patience`, `next_look` (when), `withdraw` (what
-//! comes before a re-export), `reset` (what follows a reset), `drivers`.
+//! `visit`, `prepare` and `send` (one batch at one access point), `lanes`, `breaker`, `patience`, `next_look` (when), `moved` and
+//! `take_back` (what labels left behind elsewhere), `withdraw` (what comes before a re-export), `reset` (what follows a reset), `drivers`.
 //!
 //! Invariants
 //! - A status says confirmed only for what a driver proved, and only while the picture, the label and the status it was
@@ -25,12 +25,15 @@ mod breaker;
 mod carry;
 pub(crate) mod drivers;
 mod lanes;
+mod moved;
 mod next_look;
 mod patience;
 mod plan;
+mod prepare;
 mod reset;
 mod send;
 mod status;
+mod take_back;
 mod visit;
 mod withdraw;
 
@@ -72,8 +75,11 @@ const BATCHES_MAX: usize = 64;
 /// Time per label, in microseconds, from which on a batch is made larger: then reading and reporting between two batches
 /// must not let access points stand idle.
 const SLOW_LABEL_US: u64 = 3_000;
-/// A batch's growth then: some two seconds of four access points that take 20 ms a picture.
-const SLOW_GROWTH: i32 = 4;
+/// What such a batch may hold, in microseconds of its labels: a little more than it has time for (`patience`), so that its
+/// end does not depend on how evenly its labels hang on the access points.
+const SLOW_BATCH_US: u64 = 3_300_000;
+/// A batch's largest growth: its labels and their statuses are in memory meanwhile.
+const SLOW_GROWTH_MAX: i32 = 8;
 
 /// The service.
 pub(crate) struct HardwareExporter {
@@ -109,7 +115,7 @@ impl HardwareExporter {
         }
         let read = reads.fetch(context.platform).await?;
         let mut verdicts = Vec::with_capacity(labels.len());
-        let mut carries = Vec::new();
+        let (mut carries, mut leaves) = (Vec::new(), Vec::new());
         let now = context.clock.now();
         for (index, label) in labels.iter().enumerate() {
             verdicts.push(match State::of(&label.name, &read).map(|state| state.decide(now)) {
@@ -121,6 +127,14 @@ impl HardwareExporter {
                     say(label, &status, inputs, Outcome::Failed { cause })
                 }
                 Ok(Decision::Say(status, inputs)) => Verdict::put(label, DtoType::StoreEslStatus, &status, inputs),
+                Ok(Decision::LeaveLater(until)) => {
+                    let cause = "an older picture may still wait where the label hung before".to_owned();
+                    Verdict::Settled(Outcome::Defer { until, cause })
+                }
+                Ok(Decision::Leave(leave)) => {
+                    leaves.push((index, *leave));
+                    Verdict::Again
+                }
                 Ok(Decision::Carry(carry)) => {
                     carries.push((index, *carry));
                     Verdict::Again
@@ -128,7 +142,11 @@ impl HardwareExporter {
             });
         }
         let (begun, carried) = (Instant::now(), carries.len());
-        for (index, verdict) in carry::carry_all(self, context, labels, carries).await? {
+        let (left, sent) = tokio::join!(
+            take_back::take_back_all(self, context, labels, leaves),
+            carry::carry_all(self, context, labels, carries)
+        );
+        for (index, verdict) in left?.into_iter().chain(sent?) {
             if let Some(slot) = verdicts.get_mut(index) {
                 *slot = verdict;
             }
@@ -159,8 +177,12 @@ impl Service for HardwareExporter {
     }
 
     fn batch_max(&self, configured: i32) -> i32 {
-        let slow = self.label_us.load(Ordering::Relaxed) >= SLOW_LABEL_US;
-        if slow { configured.saturating_mul(SLOW_GROWTH) } else { configured }
+        let label_us = self.label_us.load(Ordering::Relaxed);
+        if label_us < SLOW_LABEL_US {
+            return configured;
+        }
+        let fit = i32::try_from(SLOW_BATCH_US / label_us).unwrap_or(i32::MAX);
+        fit.clamp(configured, configured.saturating_mul(SLOW_GROWTH_MAX))
     }
 
     fn waiting_batches(&self) -> usize {

@@ -2,11 +2,12 @@
 
 use domain::{DtoType, RecordId, Timestamp, Urn};
 use picture::Digest;
-use proto::records::v1::{DeliveryState, EslImage, ImageSource, StoreEsl, StoreEslStatus};
+use proto::records::v1::{DeliveryState, EslImage, ImageSource, LeftBehind, StoreEsl, StoreEslStatus};
 
 use super::{
     drivers::Pending,
     lanes::Sending,
+    moved,
     status::{self, Outgoing, Step},
 };
 use crate::runtime::{Found, Input, LabelRef, Records};
@@ -30,8 +31,26 @@ pub(super) enum Decision {
     Say(StoreEslStatus, Vec<Input>),
     /// The picture goes to the label's access point, or is looked after there.
     Carry(Box<Carry>),
+    /// Something may wait for the label where it hangs no more: it is taken back first.
+    Leave(Box<Leave>),
+    /// All is done but for that, which is tried again then.
+    LeaveLater(Timestamp),
     /// It cannot be sent: the status says why, and so does the outcome.
     Broken(StoreEslStatus, Vec<Input>),
+}
+
+/// Pictures to be taken back where the label hangs no more.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Leave {
+    pub(super) label: LabelRef,
+    /// What is to be taken back now.
+    pub(super) due: Vec<LeftBehind>,
+    /// Whether the label's present hardware has confirmed its picture.
+    pub(super) is_confirmed: bool,
+    /// The status before.
+    pub(super) status: StoreEslStatus,
+    /// Picture, label and status, with their versions; the status last.
+    pub(super) inputs: Vec<Input>,
 }
 
 /// A picture that is not confirmed.
@@ -64,13 +83,22 @@ impl State {
         let Self { label, image, esl, status } = self;
         let inputs = vec![image.input, esl.input, status.input];
         let Some(esl) = esl.record else { return Decision::Forget(inputs) };
-        let before = status.record.unwrap_or_default();
+        let hangs = (esl.accesspoint_id.as_str(), esl.hardware_address.as_str());
+        let before = moved::rehung(status.record.unwrap_or_default(), hangs, now);
+        let due = moved::due(&before, now);
+        if !due.is_empty() {
+            let is_confirmed = image.record.as_ref().is_some_and(|image| is_confirmed(&before, image, &esl));
+            return Decision::Leave(Box::new(Leave { label, due, is_confirmed, status: before, inputs }));
+        }
         let Some(image) = image.record else {
             // What it shows and what may still be on its way stays as it is.
             let step = Step::of(DeliveryState::Unassigned, now, "no picture is meant for the label");
             return Decision::Say(status::said(before, step), inputs);
         };
         if is_confirmed(&before, &image, &esl) {
+            if let Some(until) = moved::next(&before, now) {
+                return Decision::LeaveLater(until);
+            }
             if before.state() == DeliveryState::Confirmed {
                 return Decision::Confirmed;
             }
@@ -245,8 +273,21 @@ mod tests {
         assert!(!carry(1, Some(&lost)).is_underway());
         let away = status::unreachable(on_its_way.clone(), "refused", NOW);
         assert!(carry(1, Some(&away)).is_underway());
-        let elsewhere = StoreEslStatus { sent_accesspoint_id: "B".into(), ..on_its_way };
-        assert!(!carry(1, Some(&elsewhere)).is_underway() && carry(1, Some(&elsewhere)).pending().is_none());
+    }
+
+    #[test]
+    fn what_a_label_left_behind_is_taken_back_before_anything_is_sent_and_it_is_not_done_before() {
+        let elsewhere = StoreEslStatus { sent_accesspoint_id: "B".into(), ..sent(&carry(1, None)) };
+        let Decision::Leave(leave) = decide(Some(2), Some("H"), Some(&elsewhere)) else {
+            panic!("nothing is taken back")
+        };
+        assert_eq!((leave.due[0].accesspoint_id.as_str(), leave.is_confirmed), ("B", false));
+        let later = moved::kept(leave.status.clone(), &leave.due[0], ("away", NOW), Some(NOW.plus_ms(1)));
+        assert!(carry(2, Some(&later)).pending().is_none(), "it does not wait for an access point that is away");
+        let confirmed = status::confirmed(sent(&carry(2, Some(&later))), Evidence::Written, "written", NOW);
+        assert_eq!(decide(Some(2), Some("H"), Some(&confirmed)), Decision::LeaveLater(NOW.plus_ms(1)));
+        let gone = moved::gone(confirmed, &later.left_behind[0], ("nothing waits", NOW));
+        assert_eq!(decide(Some(2), Some("H"), Some(&gone)), Decision::Confirmed);
     }
 
     #[test]

@@ -1,45 +1,23 @@
-//! Sending at one access point: read what goes out, announce it, hand it to the lane, note what it answered.
+//! Sending at one access point, group by group: while one is handed to the lane, the next is made ready (`prepare`) and
+//! what was answered before is written down.
 
 use std::{sync::Arc, time::Duration};
 
 use domain::{DtoType, Outcome, Timestamp};
 use futures::{StreamExt as _, stream};
-use picture::{Digest, Picture};
-use proto::{
-    records::v1::{DeliveryState, SourceEslImage, StoreEslStatus},
-    timestamp_to_wire,
-};
+use proto::records::v1::{DeliveryState, StoreEslStatus};
 use tokio::time::Instant;
 
 use super::{
     breaker::Gate,
-    carry::not_carried,
-    drivers::{Delivered, Delivery, Driver, Fence, Probe, Shipment},
+    drivers::{Delivered, Driver, Probe, Shipment},
     lanes::{CallTimes, Called, Lane, Sending},
+    prepare::{Group, Parcel},
     say,
     status::{self, Step},
     visit::{Errand, RUNNING_DEFER_MS, Verdicts, Visit},
 };
-use crate::runtime::{CallError, Reads, RecordWrite, Verdict, WriteState, contained, on_cpu, write_many};
-
-/// How long a label waits for the merger to name the source picture's newest version, in milliseconds. Its next
-/// notification makes it due at once.
-const MERGE_DEFER_MS: i64 = 1_000;
-/// Longest work announced at once: what is announced and not sent when a worker ends waits for the call's end.
-const ANNOUNCED: Duration = Duration::from_secs(1);
-/// Most pictures announced at once: their pictures are in memory meanwhile.
-const ANNOUNCED_MAX: usize = 256;
-/// Added to the end of calls for clocks that differ between workers.
-const CLOCKS_DIFFER_MS: i64 = 5_000;
-
-/// A picture ready to go.
-struct Parcel {
-    errand: Errand,
-    delivery: Delivery,
-    /// The status while it is on its way.
-    sent: StoreEslStatus,
-    announced: bool,
-}
+use crate::runtime::{CallError, RecordWrite, Reported, Verdict, write_many};
 
 impl Visit<'_> {
     /// Sends as much as there is time for, most urgent first; a verdict for every errand.
@@ -54,30 +32,71 @@ impl Visit<'_> {
             }
         }
         ready.sort_by_key(|errand| self.label(errand).map(|label| label.sla));
-        while !ready.is_empty() {
-            if Instant::now() >= self.patience.end() {
-                verdicts.extend(self.handed_back(ready));
-                break;
-            }
-            if let Gate::Shut(shut) = self.lane.gate(self.now()) {
-                verdicts.extend(self.parked(ready, &shut));
-                break;
-            }
-            let rest = ready.split_off(ready.len().min(self.at_once()));
-            let parcels = self.pack(ready, &mut verdicts).await?;
-            let (parcels, times) = self.announce(parcels, &mut verdicts).await?;
-            verdicts.extend(self.ship(parcels, times).await);
-            ready = rest;
+        let (mut next, refused) = self.prepare(&mut ready, Duration::ZERO).await?;
+        verdicts.extend(refused);
+        let mut answered = Verdicts::new();
+        while let Some(group) = next {
+            let takes = self.lane.mean(&self.manner) * u32::try_from(group.parcels.len()).unwrap_or(u32::MAX);
+            // The access point is kept busy: meanwhile the next are made ready and what it answered before is written down.
+            let (shipped, prepared, noted) = tokio::join!(
+                self.ship(group),
+                self.prepare(&mut ready, takes),
+                self.noted(std::mem::take(&mut answered))
+            );
+            answered = shipped;
+            let (group, refused) = prepared?;
+            verdicts.extend(refused);
+            verdicts.extend(noted?);
+            next = group;
         }
+        verdicts.extend(answered);
         Ok(verdicts)
     }
 
-    /// How many labels are read and announced together.
-    fn at_once(&self) -> usize {
-        let mean = self.lane.mean(&self.manner).max(Duration::from_millis(1));
-        let fit = usize::try_from(ANNOUNCED.as_millis() / mean.as_millis().max(1)).unwrap_or(ANNOUNCED_MAX);
-        let least = self.manner.per_call.max(1).saturating_mul(self.manner.at_once.max(1));
-        fit.clamp(1, ANNOUNCED_MAX).max(least)
+    /// Makes the next group ready, to be sent after `ahead`; verdicts for what will not be sent. No group: nothing is left.
+    async fn prepare(&self, ready: &mut Vec<Errand>, ahead: Duration) -> Result<(Option<Group>, Verdicts), CallError> {
+        let mut verdicts = Verdicts::new();
+        while !ready.is_empty() {
+            if Instant::now() + ahead >= self.patience.end() {
+                verdicts.extend(self.handed_back(std::mem::take(ready)));
+                break;
+            }
+            if let Gate::Shut(shut) = self.lane.gate(self.now()) {
+                verdicts.extend(self.parked(std::mem::take(ready), &shut));
+                break;
+            }
+            let rest = ready.split_off(ready.len().min(self.at_once()));
+            let errands = std::mem::replace(ready, rest);
+            let parcels = self.pack(errands, &mut verdicts).await?;
+            let group = self.announce(parcels, &mut verdicts).await?;
+            if !group.parcels.is_empty() {
+                return Ok((Some(group), verdicts));
+            }
+        }
+        Ok((None, verdicts))
+    }
+
+    /// Writes what these verdicts say now instead of at the batch's end; the verdicts that are left.
+    async fn noted(&self, verdicts: Verdicts) -> Result<Verdicts, CallError> {
+        let mut left = Vec::with_capacity(verdicts.len());
+        let (mut writes, mut written) = (Vec::new(), Vec::new());
+        for (index, verdict) in verdicts {
+            match verdict {
+                Verdict::Write(write, reported) => {
+                    writes.push(write);
+                    written.push((index, reported));
+                }
+                other => left.push((index, other)),
+            }
+        }
+        if writes.is_empty() {
+            return Ok(left);
+        }
+        let states = write_many(self.context.platform, self.context.lease, writes).await?;
+        left.extend(written.into_iter().zip(states).map(|((index, reported), state)| {
+            (index, reported.outcome(state).map_or(Verdict::Again, Verdict::Settled))
+        }));
+        Ok(left)
     }
 
     /// The errand with what is known by now of an earlier call to its label.
@@ -91,102 +110,8 @@ impl Visit<'_> {
         errand
     }
 
-    /// Reads the pictures and unpacks them. What cannot go out gets its verdict here.
-    async fn pack(&self, errands: Vec<Errand>, verdicts: &mut Verdicts) -> Result<Vec<Parcel>, CallError> {
-        let mut reads = Reads::default();
-        for Errand { carry, .. } in &errands {
-            reads.want(carry.source, carry.label.record(carry.source));
-        }
-        let read = reads.fetch(self.context.platform).await?;
-        let mut ready = Vec::with_capacity(errands.len());
-        for errand in errands {
-            let carry = &errand.carry;
-            match read.record_as::<SourceEslImage>(carry.source, &carry.label.record(carry.source)) {
-                Err(cause) => verdicts.extend(not_carried(self.context, self.labels, errand, cause)),
-                Ok(found) => {
-                    if let Some(source) = found.record.filter(|source| source.digest == carry.outgoing.digest) {
-                        ready.push((errand, source));
-                        continue;
-                    }
-                    // The picture is newer than what the merger named: its next word is on its way.
-                    let until = self.now().plus_ms(MERGE_DEFER_MS);
-                    let cause = "the source picture is not the one that was merged; waiting for the merger".to_owned();
-                    verdicts.push((errand.index, Verdict::Settled(Outcome::Defer { until, cause })));
-                }
-            }
-        }
-        let unpacked = on_cpu(ready, |(errand, source)| {
-            let picture = contained(|| unpack(&source), || Err("the picture's reader panicked".to_owned()));
-            (errand, picture)
-        })
-        .await?;
-        let mut parcels = Vec::with_capacity(unpacked.len());
-        for (errand, picture) in unpacked {
-            match picture {
-                Ok((picture, digest)) => parcels.push(self.parcel(errand, picture, digest)),
-                Err(cause) => verdicts.extend(not_carried(self.context, self.labels, errand, cause)),
-            }
-        }
-        Ok(parcels)
-    }
-
-    fn parcel(&self, errand: Errand, picture: Picture, digest: Digest) -> Parcel {
-        let carry = &errand.carry;
-        let delivery = Delivery {
-            label: carry.label.clone(),
-            hardware_address: carry.outgoing.hardware_address.clone(),
-            digest,
-            picture,
-            replaces: carry.pending(),
-        };
-        let sent = status::announced(&carry.before, &carry.outgoing, self.now(), None);
-        Parcel { errand, delivery, sent, announced: false }
-    }
-
-    /// Says "sent" before anything goes out that a later worker must know of. Parcels whose inputs changed go no further.
-    /// No call for what is announced runs after the deadline that the status names.
-    async fn announce(
-        &self,
-        parcels: Vec<Parcel>,
-        verdicts: &mut Verdicts,
-    ) -> Result<(Vec<Parcel>, CallTimes), CallError> {
-        let mut times = self.times();
-        times.deadline = times.begin_by.max(Instant::now()) + self.manner.call_limit;
-        let longest = times.deadline.duration_since(Instant::now());
-        let until = self.now().plus_ms(i64::try_from(longest.as_millis()).unwrap_or(i64::MAX) + CLOCKS_DIFFER_MS);
-        let (mut announced, mut ready): (Vec<Parcel>, Vec<Parcel>) = parcels
-            .into_iter()
-            .partition(|parcel| self.manner.fence == Fence::Exporter || parcel.errand.carry.replaces_a_confirmed_one());
-        let mut writes = Vec::with_capacity(announced.len());
-        for parcel in &mut announced {
-            let label = self.label(&parcel.errand).ok_or_else(|| CallError::answer("a parcel has no label"))?;
-            if self.manner.fence == Fence::Exporter {
-                parcel.sent.sent_until = Some(timestamp_to_wire(until));
-            }
-            let inputs = parcel.errand.carry.inputs.clone();
-            writes.push(RecordWrite::put(label, DtoType::StoreEslStatus, &parcel.sent, inputs));
-        }
-        if writes.is_empty() {
-            return Ok((ready, times));
-        }
-        let states = write_many(self.context.platform, self.context.lease, writes).await?;
-        for (mut parcel, state) in announced.into_iter().zip(states) {
-            match state {
-                WriteState::InputChanged => verdicts.push((parcel.errand.index, Verdict::Again)),
-                WriteState::Written(version) | WriteState::Unchanged(version) => {
-                    if let Some(status) = parcel.errand.carry.inputs.last_mut() {
-                        status.version = version;
-                    }
-                    parcel.announced = true;
-                    ready.push(parcel);
-                }
-            }
-        }
-        Ok((ready, times))
-    }
-
     /// Hands the parcels to the lane, as many a call and as many calls at once as the driver's manner says.
-    async fn ship(&self, mut parcels: Vec<Parcel>, times: CallTimes) -> Verdicts {
+    async fn ship(&self, Group { mut parcels, times }: Group) -> Verdicts {
         let per_call = self.manner.per_call.max(1);
         let mut calls = Vec::with_capacity(parcels.len().div_ceil(per_call));
         while !parcels.is_empty() {
@@ -258,9 +183,13 @@ impl Visit<'_> {
         let ahead = self.lane.mean(&self.manner).as_millis().saturating_mul(position as u128);
         let until = self.now().plus_ms(i64::try_from(ahead).unwrap_or(i64::MAX));
         let outcome = Outcome::Defer { until, cause: "its access point is busy with the labels before it".to_owned() };
-        // A label without a status so far keeps its announcement: there is nothing to go back to, and its time runs out.
-        if !announced || errand.carry.before.state() == DeliveryState::Unspecified {
+        if !announced {
             return Some((errand.index, Verdict::Settled(outcome)));
+        }
+        if errand.carry.before.state() == DeliveryState::Unspecified {
+            // It had no status: there is nothing else to go back to.
+            let write = RecordWrite::delete(label, DtoType::StoreEslStatus, errand.carry.inputs);
+            return Some((errand.index, Verdict::Write(write, Reported::Always(outcome))));
         }
         Some((errand.index, say(label, &errand.carry.before, errand.carry.inputs, outcome)))
     }
@@ -299,14 +228,4 @@ async fn hand_over(driver: Arc<dyn Driver>, lane: Arc<Lane>, shipment: Shipment,
         }
     }
     answers
-}
-
-fn unpack(source: &SourceEslImage) -> Result<(Picture, Digest), String> {
-    let picture = Picture::unpack(&source.picture).map_err(|error| format!("the source picture: {error}"))?;
-    let digest = picture.digest();
-    if digest.as_bytes().as_slice() == source.digest.as_ref() {
-        Ok((picture, digest))
-    } else {
-        Err("the source picture does not have the digest it names".to_owned())
-    }
 }

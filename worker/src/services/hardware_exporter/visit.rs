@@ -15,6 +15,7 @@ use super::{
     breaker::{Gate, Shut},
     drivers::{Delivered, Driver, Manner, Pending, Place, Probe, Survey},
     lanes::{CallTimes, Called, Lane},
+    moved,
     next_look::{after_losses, next_attempt, next_look},
     patience::Patience,
     plan::Carry,
@@ -168,7 +169,14 @@ impl Visit<'_> {
             self.lane.answered();
         }
         let (status, outcome) = match answer {
-            Delivered::Confirmed { evidence, proof } => (status::confirmed(sent, evidence, &proof, now), Outcome::Done),
+            Delivered::Confirmed { evidence, proof } => {
+                let status = status::confirmed(sent, evidence, &proof, now);
+                let outcome = moved::next(&status, now).map_or(Outcome::Done, |until| Outcome::Defer {
+                    until,
+                    cause: "an older picture may still wait where the label hung before".to_owned(),
+                });
+                (status, outcome)
+            }
             Delivered::Underway { state, receipt, proof } => self.underway(sent, (state, &receipt, &proof), now),
             Delivered::Retryable { cause } => {
                 if let Some(until) = next_attempt(sent.attempts, now, self.salt_of(label)) {

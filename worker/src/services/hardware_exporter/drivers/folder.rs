@@ -244,6 +244,7 @@ mod tests {
             hardware_address: String::new(),
             digest: picture.digest(),
             picture,
+            encoded: bytes::Bytes::new(),
             replaces: None,
         }
     }

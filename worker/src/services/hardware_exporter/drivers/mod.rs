@@ -26,6 +26,7 @@ pub(crate) mod webhook;
 
 use std::{sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use daemon::outbound::Outbound;
 use domain::{Clock, Timestamp, Urn};
 use futures::{FutureExt as _, future::BoxFuture};
@@ -40,10 +41,15 @@ const ACCESS_POINT_PAUSE: Duration = Duration::from_secs(1);
 /// Every driver of this build, set up.
 pub(crate) fn all(settings: &ExporterSettings, clock: &Arc<dyn Clock>) -> Vec<Arc<dyn Driver>> {
     let outbound = Outbound::new(settings.reach.clone());
-    let pause = settings.access_point_pause_ms.map_or(ACCESS_POINT_PAUSE, |ms| Duration::from_millis(ms.into()));
+    let or = |ms: Option<u32>, usual| ms.map_or(usual, |ms| Duration::from_millis(ms.into()));
+    let pause = or(settings.access_point_pause_ms, ACCESS_POINT_PAUSE);
+    let first_look = or(settings.access_point_first_look_ms, openepaperlink::FIRST_LOOK);
     let mut drivers: Vec<Arc<dyn Driver>> = vec![
         Arc::new(folder::FolderDriver::new(settings)),
-        Arc::new(openepaperlink::OpenEpaperLinkDriver::new(outbound.clone(), pause)),
+        Arc::new(openepaperlink::OpenEpaperLinkDriver::new(
+            outbound.clone(),
+            openepaperlink::Pace { pause, first_look },
+        )),
         Arc::new(opendisplay::OpenDisplayDriver::new(outbound.clone())),
     ];
     if let Some(webhook) = &settings.webhook {
@@ -58,6 +64,11 @@ pub(crate) trait Driver: Send + Sync + 'static {
     fn name(&self) -> &'static str;
     /// How its access points want to be called.
     fn manner(&self) -> Manner;
+    /// What is sent of a picture, made ahead and beside other work, so that no access point waits for it; given back in
+    /// [`Delivery::encoded`]. An error: the picture cannot be sent.
+    fn encode(&self, _picture: &Picture) -> Result<Bytes, String> {
+        Ok(Bytes::new())
+    }
     /// Sends pictures to labels of one access point; an answer for each, in order.
     fn send(&self, shipment: Shipment) -> BoxFuture<'_, Vec<Delivered>>;
     /// Looks what became of pictures sent before through one access point; an answer for each, in order. Only for drivers
@@ -66,6 +77,15 @@ pub(crate) trait Driver: Send + Sync + 'static {
         let cause = "nothing says that it arrived".to_owned();
         let answers = vec![Delivered::Lost { cause }; survey.pending.len()];
         std::future::ready(answers).boxed()
+    }
+    /// Takes back pictures sent before through one access point for labels that hang there no more; an answer for each, in
+    /// order. What was sent for somebody since stays.
+    fn take_back(&self, survey: Survey) -> BoxFuture<'_, Vec<TakenBack>> {
+        let answer = match self.manner().looks {
+            None => TakenBack::Gone { proof: "this driver leaves nothing waiting".to_owned() },
+            Some(_) => TakenBack::Never { cause: "this driver cannot take a picture back".to_owned() },
+        };
+        std::future::ready(vec![answer; survey.pending.len()]).boxed()
     }
     /// Whether the access point answers, and since when it is up. Cheap; asked before a look and to end a pause after
     /// failures.
@@ -139,6 +159,8 @@ pub(crate) struct Delivery {
     pub(crate) digest: Digest,
     /// As the panel shows it.
     pub(crate) picture: Picture,
+    /// As [`Driver::encode`] made it.
+    pub(crate) encoded: Bytes,
     /// A picture that was sent before and may still be on its way: the access point must drop it, so that it neither
     /// costs a redraw nor arrives after this one.
     pub(crate) replaces: Option<Pending>,
@@ -210,6 +232,31 @@ pub(crate) enum Delivered {
     /// A later holder of the store has sent meanwhile: nothing was done.
     Superseded {
         /// How that was seen.
+        cause: String,
+    },
+}
+
+/// What became of a picture that is to be taken back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum TakenBack {
+    /// It does not wait there any more.
+    Gone {
+        /// How that was seen.
+        proof: String,
+    },
+    /// It waits there and can be dropped only later.
+    NotYet {
+        /// Why.
+        cause: String,
+    },
+    /// The access point does not answer.
+    Unreachable {
+        /// Why.
+        cause: String,
+    },
+    /// It cannot be taken back, or whether it waits cannot be known.
+    Never {
+        /// Why.
         cause: String,
     },
 }

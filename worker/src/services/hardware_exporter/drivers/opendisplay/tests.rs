@@ -30,6 +30,7 @@ async fn send(address: &str, picture: &Picture) -> Delivered {
         hardware_address: address.to_owned(),
         digest: picture.digest(),
         picture: picture.clone(),
+        encoded: bytes::Bytes::new(),
         replaces: None,
     };
     let place = Place { access_point: "t/T/s/S/accesspoints/A".parse().unwrap(), address: String::new() };

@@ -1,7 +1,7 @@
 //! The `openepaperlink` driver: access points of that protocol, over their HTTP interface.
 //!
 //! Reading order: `client` (the routes), `upload` (the body and the JPEG), `content` (what proves a picture), `receipt`,
-//! `send`, `look`, `health`.
+//! `send`, `look`, `take_back`, `health`.
 //!
 //! Invariants
 //! - The HTTP status proves nothing: depending on how a firmware was built, a refusal comes as 200. What was taken is read
@@ -21,14 +21,17 @@ mod look;
 mod mac;
 mod receipt;
 mod send;
+mod take_back;
 mod upload;
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use daemon::outbound::{Outbound, OutboundError, Peer};
 use futures::{FutureExt as _, future::BoxFuture};
+use picture::Picture;
 
-use super::{Delivered, Driver, Fence, Looks, Manner, Place, Probe, Shipment, Survey};
+use super::{Delivered, Driver, Fence, Looks, Manner, Place, Probe, Shipment, Survey, TakenBack};
 
 use client::Client;
 
@@ -37,21 +40,30 @@ const PORT: u16 = 80;
 /// A send is a read, perhaps a command, the upload, a read: each at most 30 s and a connection of 5 s.
 const CALL_LIMIT: Duration = Duration::from_secs(150);
 /// Tags check in every 40 s.
-const FIRST_LOOK: Duration = Duration::from_secs(45);
+pub(super) const FIRST_LOOK: Duration = Duration::from_secs(45);
 /// Tags that sleep check in every hour at the latest.
 const LONGEST_LOOK: Duration = Duration::from_mins(10);
 
 /// The driver.
 pub(crate) struct OpenEpaperLinkDriver {
     outbound: Outbound,
-    pause: Duration,
+    pace: Pace,
+}
+
+/// How its access points are treated.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pace {
+    /// Rest between two uploads to the same one. They have one processor and 32 KiB for an upload; a second is what others
+    /// leave them.
+    pub(super) pause: Duration,
+    /// How long after an upload it is first looked after, about.
+    pub(super) first_look: Duration,
 }
 
 impl OpenEpaperLinkDriver {
-    /// Reaches access points through `outbound`, with a rest between two uploads to the same one. They have one processor
-    /// and 32 KiB for an upload; a second is what others leave them.
-    pub(crate) const fn new(outbound: Outbound, pause: Duration) -> Self {
-        Self { outbound, pause }
+    /// Reaches access points through `outbound`.
+    pub(super) const fn new(outbound: Outbound, pace: Pace) -> Self {
+        Self { outbound, pace }
     }
 
     fn peer(place: &Place) -> Result<Peer, OutboundError> {
@@ -68,11 +80,15 @@ impl Driver for OpenEpaperLinkDriver {
         Manner {
             per_call: 1,
             at_once: 1,
-            pause: self.pause,
+            pause: self.pace.pause,
             call_limit: CALL_LIMIT,
-            looks: Some(Looks { first: FIRST_LOOK, longest: LONGEST_LOOK }),
+            looks: Some(Looks { first: self.pace.first_look, longest: LONGEST_LOOK }),
             fence: Fence::Exporter,
         }
+    }
+
+    fn encode(&self, picture: &Picture) -> Result<Bytes, String> {
+        upload::jpeg(picture).map(Bytes::from)
     }
 
     fn send(&self, shipment: Shipment) -> BoxFuture<'_, Vec<Delivered>> {
@@ -96,6 +112,18 @@ impl Driver for OpenEpaperLinkDriver {
             match Self::peer(&survey.place) {
                 Ok(peer) => look::look(Client { outbound: &self.outbound, peer: &peer }, &survey.pending).await,
                 Err(error) => vec![failed(&error); survey.pending.len()],
+            }
+        }
+        .boxed()
+    }
+
+    fn take_back(&self, survey: Survey) -> BoxFuture<'_, Vec<TakenBack>> {
+        async move {
+            match Self::peer(&survey.place) {
+                Ok(peer) => {
+                    take_back::take_back(Client { outbound: &self.outbound, peer: &peer }, &survey.pending).await
+                }
+                Err(error) => vec![take_back::failed(&error); survey.pending.len()],
             }
         }
         .boxed()

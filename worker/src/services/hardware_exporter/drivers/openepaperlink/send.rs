@@ -10,7 +10,7 @@ use super::{
     content, failed,
     mac::Mac,
     receipt::Receipt,
-    upload::{Upload, has_colour, jpeg},
+    upload::{Upload, has_colour},
 };
 
 /// Where uploads land over there.
@@ -42,11 +42,7 @@ pub(super) async fn send(client: Client<'_>, delivery: &Delivery) -> Delivered {
     {
         return failed(&error);
     }
-    let jpeg = match jpeg(&delivery.picture) {
-        Ok(jpeg) => jpeg,
-        Err(cause) => return Delivered::Permanent { cause },
-    };
-    let upload = Upload { mac, jpeg: &jpeg, has_colour: has_colour(&delivery.picture) };
+    let upload = Upload { mac, jpeg: &delivery.encoded, has_colour: has_colour(&delivery.picture) };
     let said = client.upload(&upload).await;
     if let Err(error) = &said
         && !error.may_have_arrived()

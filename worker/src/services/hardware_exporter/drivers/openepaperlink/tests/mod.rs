@@ -19,13 +19,14 @@ use simulators::openepaperlink::{
 
 use super::{
     super::{Delivered, Delivery, Driver as _, Pending, Place, Probe, Shipment, Survey},
-    OpenEpaperLinkDriver, health,
+    FIRST_LOOK, OpenEpaperLinkDriver, Pace, health,
 };
 use crate::runtime::LabelRef;
 
 /// A quarter past ten on a day in 2026.
 const MORNING: Timestamp = Timestamp::from_ms(1_780_000_000_000 / 86_400_000 * 86_400_000 + 36_900_000);
 const CHECK_IN_S: i64 = 40;
+const PACE: Pace = Pace { pause: Duration::ZERO, first_look: FIRST_LOOK };
 
 /// An access point with tags, a driver, and the clock of both.
 struct Bench {
@@ -54,7 +55,7 @@ impl Bench {
             .collect();
         change(&mut settings);
         let access_point = AccessPoint::start(settings).await.unwrap();
-        let driver = OpenEpaperLinkDriver::new(Outbound::new(AllowList::loopback()), Duration::ZERO);
+        let driver = OpenEpaperLinkDriver::new(Outbound::new(AllowList::loopback()), PACE);
         Self { clock, access_point, driver }
     }
 
@@ -76,6 +77,7 @@ impl Bench {
             hardware_address: mac(tag).to_string(),
             digest: picture.digest(),
             picture: picture.clone(),
+            encoded: self.driver.encode(picture).unwrap(),
             replaces,
         };
         let shipment = Shipment { place: self.place(), generation: 1, deliveries: vec![delivery] };

@@ -167,6 +167,7 @@ async fn an_address_that_is_none_is_refused_before_anything_is_asked() {
             hardware_address: address.to_owned(),
             digest: noise(0x33, 1).digest(),
             picture: noise(0x33, 1),
+            encoded: bytes::Bytes::new(),
             replaces: None,
         };
         let shipment = Shipment { place: bench.place(), generation: 1, deliveries: vec![delivery] };
@@ -180,7 +181,7 @@ async fn an_address_that_is_none_is_refused_before_anything_is_asked() {
 #[tokio::test]
 async fn an_access_point_that_is_not_on_the_list_gets_nothing() {
     let bench = Bench::new(&[0x33]).await;
-    let driver = OpenEpaperLinkDriver::new(Outbound::new(AllowList::parse(["10.0.0.0/8"]).unwrap()), Duration::ZERO);
+    let driver = OpenEpaperLinkDriver::new(Outbound::new(AllowList::parse(["10.0.0.0/8"]).unwrap()), PACE);
     for address in [bench.place().address, "169.254.169.254".to_owned()] {
         let place = Place { address, ..bench.place() };
         let delivery = Delivery {
@@ -188,6 +189,7 @@ async fn an_access_point_that_is_not_on_the_list_gets_nothing() {
             hardware_address: mac(0).to_string(),
             digest: noise(0x33, 1).digest(),
             picture: noise(0x33, 1),
+            encoded: bytes::Bytes::new(),
             replaces: None,
         };
         let answers = driver.send(Shipment { place, generation: 1, deliveries: vec![delivery] }).await;
