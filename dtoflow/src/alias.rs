@@ -138,6 +138,7 @@ mod tests {
             DtoType::EccEslImage | DtoType::StudioEslImage => Record::SourceEslImage(wire::SourceEslImage::default()),
             DtoType::EslImage => Record::EslImage(wire::EslImage::default()),
             DtoType::StoreEslStatus => Record::StoreEslStatus(Box::default()),
+            DtoType::AccessPointStatus => Record::AccessPointStatus(wire::AccessPointStatus::default()),
         }
     }
 
@@ -159,6 +160,7 @@ mod tests {
             (D::StudioEslImage, "t/T/s/S/studioeslimages/E", vec![in_store]),
             (D::EslImage, "t/T/s/S/eslimages/E", vec![in_store, label]),
             (D::StoreEslStatus, "t/T/s/S/eslstatuses/E", vec![in_store]),
+            (D::AccessPointStatus, "t/T/s/S/accesspointstatuses/A", vec![]),
         ];
         assert_eq!(table.len(), DtoType::ALL.len());
         for (dto_type, urn, expected) in table {

@@ -147,3 +147,26 @@ fn statuses() {
         "last_error must be at most 1000 bytes"
     );
 }
+
+#[test]
+fn what_a_label_left_behind_and_access_points() {
+    let left = wire::LeftBehind {
+        accesspoint_id: "A".to_owned(),
+        hardware_address: "00:11:22".to_owned(),
+        digest: vec![1; 32].into(),
+        ..wire::LeftBehind::default()
+    };
+    let status = |left_behind| wire::StoreEslStatus {
+        state: wire::DeliveryState::Sent.into(),
+        left_behind,
+        ..wire::StoreEslStatus::default()
+    };
+    passes(DtoType::StoreEslStatus, &status(vec![left.clone(); 4]));
+    let refused = |left_behind| fault(DtoType::StoreEslStatus, &status(left_behind));
+    assert_eq!(refused(vec![left.clone(); 5]), "left_behind must have at most 4 entries");
+    let nowhere = wire::LeftBehind { accesspoint_id: String::new(), ..left.clone() };
+    assert_eq!(refused(vec![nowhere]), "left_behind.accesspoint_id is required");
+    let nothing = wire::LeftBehind { digest: vec![1; 31].into(), ..left };
+    assert_eq!(refused(vec![nothing]), "left_behind.digest must be 32 bytes");
+    assert_eq!(fault(DtoType::AccessPointStatus, &wire::AccessPointStatus::default()), "up_since is required");
+}

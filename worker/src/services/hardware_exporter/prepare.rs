@@ -48,12 +48,15 @@ pub(super) struct Group {
 }
 
 impl Visit<'_> {
-    /// How many labels are read and announced together.
-    pub(super) fn at_once(&self) -> usize {
-        let mean = self.lane.mean(&self.manner).max(Duration::from_millis(1));
-        let fit = usize::try_from(ANNOUNCED.as_millis() / mean.as_millis().max(1)).unwrap_or(ANNOUNCED_MAX);
-        let least = self.manner.per_call.max(1).saturating_mul(self.manner.at_once.max(1));
-        fit.clamp(1, ANNOUNCED_MAX).max(least)
+    /// How many labels are read and announced together: what can be sent in `time`, and no more than what may be announced.
+    pub(super) fn at_once(&self, time: Duration) -> usize {
+        let mean_us = self.lane.mean(&self.manner).max(Duration::from_millis(1)).as_micros();
+        let fit = |span: Duration| usize::try_from(span.as_micros() / mean_us).unwrap_or(ANNOUNCED_MAX);
+        let calls = self.manner.at_once.max(1);
+        let least = self.manner.per_call.max(1).saturating_mul(calls);
+        let most = fit(ANNOUNCED).clamp(1, ANNOUNCED_MAX).max(least);
+        // The mean is that of one call's pictures; several calls are out at once.
+        most.min(fit(time).saturating_mul(calls)).max(1)
     }
 
     /// Reads the pictures and unpacks them. What cannot go out gets its verdict here.

@@ -57,7 +57,8 @@ impl Visit<'_> {
     async fn prepare(&self, ready: &mut Vec<Errand>, ahead: Duration) -> Result<(Option<Group>, Verdicts), CallError> {
         let mut verdicts = Verdicts::new();
         while !ready.is_empty() {
-            if Instant::now() + ahead >= self.patience.end() {
+            let time = self.patience.end().saturating_duration_since(Instant::now() + ahead);
+            if time.is_zero() {
                 verdicts.extend(self.handed_back(std::mem::take(ready)));
                 break;
             }
@@ -65,7 +66,7 @@ impl Visit<'_> {
                 verdicts.extend(self.parked(std::mem::take(ready), &shut));
                 break;
             }
-            let rest = ready.split_off(ready.len().min(self.at_once()));
+            let rest = ready.split_off(ready.len().min(self.at_once(time)));
             let errands = std::mem::replace(ready, rest);
             let parcels = self.pack(errands, &mut verdicts).await?;
             let group = self.announce(parcels, &mut verdicts).await?;
@@ -140,7 +141,7 @@ impl Visit<'_> {
         }
         // An access point that has finished its share ends the others' soon.
         let end = self.patience.end();
-        let times = CallTimes { begin_by: end, wait_until: end, ..times };
+        let times = CallTimes { begin_by: end, wait_until: end + self.overtime(), ..times };
         let mut kept = Vec::with_capacity(parcels.len());
         let mut deliveries = Vec::with_capacity(parcels.len());
         for Parcel { errand, delivery, sent, announced } in parcels {

@@ -5,6 +5,7 @@
 use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
     sync::Arc,
+    time::Duration,
 };
 
 use domain::{DtoType, Outcome, Timestamp};
@@ -28,6 +29,9 @@ use crate::runtime::{CallError, Context, Label, RecordWrite, Reported, Verdict};
 const BUSY_DEFER_MS: i64 = 1_000;
 /// How long a label waits while a call that carries a picture to it may still run, in milliseconds at most.
 pub(super) const RUNNING_DEFER_MS: i64 = 2_000;
+/// Bounds of a batch's overtime: a call that hangs holds it no longer.
+const OVERTIME_MIN: Duration = Duration::from_millis(50);
+const OVERTIME_MAX: Duration = Duration::from_millis(500);
 /// How long a picture may be on its way before the label fails, in milliseconds: a week, longer than a store is closed.
 const UNCONFIRMED_MAX_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
 
@@ -54,8 +58,8 @@ pub(super) type Verdicts = Vec<(usize, Verdict)>;
 impl Visit<'_> {
     /// A verdict for every errand.
     pub(super) async fn run(&self, errands: Vec<Errand>) -> Result<Verdicts, CallError> {
-        // A call that outlasted an earlier batch: nobody waits for it, least of all the other access points.
-        if self.lane.is_occupied() {
+        // A call that outlasted an earlier batch: nobody waits for it long, least of all the other access points.
+        if self.lane.is_occupied() && self.lane.permit(Instant::now() + self.overtime()).await.is_none() {
             return Ok(self.busy(errands));
         }
         match self.lane.gate(self.now()) {
@@ -96,6 +100,12 @@ impl Visit<'_> {
             deadline: Instant::now() + self.manner.call_limit,
             pause: self.manner.pause,
         }
+    }
+
+    /// How long the answer of a call is waited for that was begun in time, beyond the batch's end: the usual call is over
+    /// then, so that the next batch finds the access point free.
+    pub(super) fn overtime(&self) -> Duration {
+        (self.lane.mean(&self.manner) * 2).clamp(OVERTIME_MIN, OVERTIME_MAX)
     }
 
     /// Finds out whether an access point that went away is back. [`Gate::Trial`]: not known yet.
