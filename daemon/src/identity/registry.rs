@@ -208,35 +208,20 @@ const WORKER_CALLS: &[&str] = &[
     "dtoflow.v1.DtoFlowService/ListStoresByAlias",
 ];
 
-/// The exporter's: a worker's, and announcing pictures again after an access point was reset.
-const EXPORTER_CALLS: &[&str] = &[
-    "cqs.v1.ChangeQueueService/CreateOrConfigureQueue",
-    "cqs.v1.ChangeQueueService/Dequeue",
-    "cqs.v1.ChangeQueueService/Complete",
-    "cqs.v1.ChangeQueueService/ExtendLease",
-    "cqs.v1.ChangeQueueService/ReEnqueue",
-    "cqs.v1.ChangeQueueService/SelfEnqueue",
-    "cqs.v1.ChangeQueueService/GetOperation",
-    "cqs.v1.ChangeQueueService/AppendAudit",
-    "dtoflow.v1.DtoFlowService/PutMany",
-    "dtoflow.v1.DtoFlowService/DeleteMany",
-    "dtoflow.v1.DtoFlowService/GetMany",
-    "dtoflow.v1.DtoFlowService/ListByAlias",
-    "dtoflow.v1.DtoFlowService/CountByAlias",
-    "dtoflow.v1.DtoFlowService/ListStoresByAlias",
-    "dtoflow.v1.DtoFlowService/TouchDto",
-];
-
 /// The standard grants: least privilege for each service's part in the flow.
-fn standard_grants(service: ServiceName) -> (&'static [DtoType], &'static [&'static str]) {
+fn standard_grants(service: ServiceName) -> (&'static [DtoType], Vec<&'static str>) {
     match service {
-        ServiceName::EccImageRender => (&[DtoType::EccEslImage], WORKER_CALLS),
-        ServiceName::StudioRenderer => (&[DtoType::StudioEslImage], WORKER_CALLS),
-        ServiceName::EslImageMerger => (&[DtoType::EslImage], WORKER_CALLS),
-        ServiceName::HardwareExporter => (&[DtoType::StoreEslStatus, DtoType::AccessPointStatus], EXPORTER_CALLS),
+        ServiceName::EccImageRender => (&[DtoType::EccEslImage], WORKER_CALLS.to_vec()),
+        ServiceName::StudioRenderer => (&[DtoType::StudioEslImage], WORKER_CALLS.to_vec()),
+        ServiceName::EslImageMerger => (&[DtoType::EslImage], WORKER_CALLS.to_vec()),
+        // Pictures are announced again after an access point was reset.
+        ServiceName::HardwareExporter => (
+            &[DtoType::StoreEslStatus, DtoType::AccessPointStatus],
+            [WORKER_CALLS, &["dtoflow.v1.DtoFlowService/TouchDto"]].concat(),
+        ),
         ServiceName::OperatorGateway => (
             &[],
-            &[
+            vec![
                 "cqs.v1.ChangeQueueService/GetOperation",
                 "cqs.v1.ChangeQueueService/ListOperations",
                 "cqs.v1.ChangeQueueService/ControlOperation",
@@ -276,7 +261,7 @@ fn standard_grants(service: ServiceName) -> (&'static [DtoType], &'static [&'sta
                 DtoType::Design,
                 DtoType::StudioLink,
             ],
-            &[
+            vec![
                 "dtoflow.v1.DtoFlowService/PutMany",
                 "dtoflow.v1.DtoFlowService/DeleteMany",
                 "dtoflow.v1.DtoFlowService/GetMany",
