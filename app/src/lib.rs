@@ -1,9 +1,9 @@
 //! The program `reshelf` and the composition of its processes, so that tests start the very same topologies.
 //!
 //! In reading order: [`platform`] puts DTOflow and CQS together over one database, [`dev`] puts everything into one
-//! process, [`demo`] is the tenant it loads, [`upkeep`] is what a
-//! platform does beside, [`records`] writes records, [`data_dir`] says what lies where, [`cli`]
-//! speaks to a gateway as an operator, [`commands`] are the program's, [`mod@bench`] measures.
+//! process, [`demo`] is the tenant it loads, [`upkeep`] is what a platform does beside, [`records`] writes records,
+//! [`data_dir`] says what lies where, [`cli`] speaks to a gateway as an operator, [`commands`] are the program's,
+//! [`mod@bench`] measures.
 //!
 //! Invariants
 //! - Only this room and the other programs' `main.rs` name concrete backends, transports and files.

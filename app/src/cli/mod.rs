@@ -1,8 +1,8 @@
 //! The operator's side of `reshelf`: a client of the gateway's REST API and nothing else.
 //!
 //! In reading order: [`Exit`] and [`CliError`] are how a command ends, [`settings`] says which gateway with which token,
-//! [`token`], `client` and [`Session`] speak to it, [`operation`], [`follow`], [`events`] and [`progress`] follow what was started, [`pending`]
-//! and [`stores`] carry triggers, [`output`] prints. The commands themselves are in `commands`.
+//! [`token`], `client` and [`Session`] speak to it, [`operation`], [`follow`], [`events`] and [`progress`] follow what was
+//! started, [`pending`] and [`stores`] carry triggers, [`output`] prints. The commands themselves are in `commands`.
 //!
 //! Invariants
 //! - Whatever this does, `curl` could do: there is no second way to the platform.

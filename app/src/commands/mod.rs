@@ -1,4 +1,7 @@
-//! The command line. Standard output is a command's answer; logs and progress go to standard error.
+//! The command line: one file or folder a command. Standard output is a command's answer; logs and progress go to standard
+//! error.
+//!
+//! Deliberately not here: how a gateway is spoken to (`cli`), what a process is made of (`platform`, `dev`).
 
 pub mod failure;
 

@@ -49,6 +49,20 @@ fn links_lead_somewhere() {
 }
 
 #[test]
+fn the_index_names_every_document() {
+    let folder = workspace_root().join("docs");
+    let index = fs::read_to_string(folder.join("README.md")).expect("the index");
+    let unnamed: Vec<PathBuf> = documents()
+        .iter()
+        .filter_map(|document| document.strip_prefix(&folder).ok())
+        .filter(|name| !name.starts_with("adr") && *name != Path::new("README.md"))
+        .filter(|name| !index.contains(&format!("]({})", name.display())))
+        .map(Path::to_path_buf)
+        .collect();
+    assert!(unnamed.is_empty(), "docs/README.md lacks {unnamed:?}");
+}
+
+#[test]
 fn every_guarantee_names_tests_that_exist() {
     let text = fs::read_to_string(workspace_root().join("docs/architecture.md")).expect("the architecture");
     let (_, table) = text.split_once("<!-- guarantees:begin -->").expect("the guarantees");

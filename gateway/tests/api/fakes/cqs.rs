@@ -140,10 +140,7 @@ impl ChangeQueueService for FakeCqs {
         Ok(Response::new(self.open(&request, "GetBrake")?.brake.clone()))
     }
 
-    async fn get_overview(
-        &self,
-        request: Request<cqs::GetOverviewRequest>,
-    ) -> Result<Response<cqs::Overview>, Status> {
+    async fn get_overview(&self, request: Request<cqs::GetOverviewRequest>) -> Result<Response<cqs::Overview>, Status> {
         Ok(Response::new(self.open(&request, "GetOverview")?.overview.clone()))
     }
 

@@ -1,4 +1,6 @@
 //! esl-image-merger: one image per label out of the two sources; where both exist, Studio wins.
+//!
+//! Deliberately not here: pixels. The image names its source; who wants the picture reads that.
 
 use domain::{DtoType, ParentShape, ServiceName, SplitItem, Target};
 use futures::{FutureExt as _, future::BoxFuture};
