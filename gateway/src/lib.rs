@@ -24,7 +24,7 @@ mod gauges;
 mod login;
 mod metering;
 mod notify;
-mod patterns;
+mod document;
 mod plan;
 mod problem;
 mod query;

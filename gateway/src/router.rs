@@ -24,7 +24,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use crate::{
-    edge, notify, patterns,
+    document, edge, notify,
     problem::{Problem, ProblemBody},
     routes as r,
     state::{Gateway, GatewayParts},
@@ -107,7 +107,7 @@ fn documented_routes() -> (Router<Arc<Gateway>>, Document) {
         .routes(routes!(r::health::get_readiness))
         .routes(routes!(r::health::get_metrics))
         .split_for_parts();
-    patterns::add(&mut document);
+    document::complete(&mut document);
     (routes, document)
 }
 

@@ -21,8 +21,8 @@ const PAGE_DEFAULT: usize = 100;
 const PAGE_MAX: i32 = 500;
 /// Records looked for in one call: those of a dozen labels.
 const FATES_MAX: usize = 100;
-/// Longest cause that can be asked for, in bytes: the longest that is kept.
-const CAUSE_MAX_BYTES: usize = domain::limits::CAUSE_MAX_BYTES;
+/// Longest cause that can be asked for, in characters: no shorter than the longest that is kept.
+const CAUSE_MAX_CHARS: usize = domain::limits::CAUSE_MAX_BYTES;
 
 impl CqsServer {
     pub(super) async fn list_failures(
@@ -166,8 +166,9 @@ where
 }
 
 fn cause(text: String) -> Result<Option<String>, Refusal> {
-    if text.len() > CAUSE_MAX_BYTES {
-        return Err(Refusal::field("cause", format!("must be at most {CAUSE_MAX_BYTES} bytes long")));
+    // PostgreSQL keeps no NUL, and no cause has one.
+    if text.chars().count() > CAUSE_MAX_CHARS || text.contains('\0') {
+        return Err(Refusal::field("cause", format!("must be at most {CAUSE_MAX_CHARS} characters, none of them NUL")));
     }
     Ok(Some(text).filter(|text| !text.is_empty()))
 }

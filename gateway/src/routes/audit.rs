@@ -18,6 +18,11 @@ use crate::{
     wire,
 };
 
+/// Longest operator that is asked for, in characters: no shorter than the longest subject.
+const OPERATOR_MAX_CHARS: usize = 255;
+/// Longest action that is asked for, in bytes: as CQS keeps them.
+const ACTION_MAX_BYTES: usize = 64;
+
 /// What the list is narrowed to.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -28,6 +33,7 @@ pub(crate) struct AuditParams {
     /// Only this tracking id.
     tracking_id: Option<String>,
     /// Only on behalf of exactly this operator.
+    #[param(max_length = 255)]
     operator: Option<String>,
     /// Only this action, e.g. `SelfEnqueue`.
     action: Option<String>,
@@ -94,8 +100,12 @@ pub(crate) async fn list_audit(
 ) -> Result<Json<AuditList>, Problem> {
     operator.require(OperatorScope::AuditRead)?;
     let page = parameters.page(&["tenant", "tracking_id", "operator", "action", "outcome", "since", "until"])?;
-    let subject: Option<OperatorSubject> = parameters.optional("operator")?;
+    let subject: Option<String> = parameters.optional("operator")?;
+    let subject = subject.map(|text| named_operator(&text)).transpose()?;
     let action: Option<String> = parameters.optional("action")?;
+    if action.as_deref().is_some_and(|action| !is_action(action)) {
+        return Err(Refusal::field("action", "must be 1 to 64 letters, spaces and hyphens, a letter first").into());
+    }
     let outcome = outcome(parameters.optional::<String>("outcome")?.as_deref())?;
     let time = |name: &str| -> Result<_, Problem> {
         let text: Option<String> = parameters.optional(name)?;
@@ -115,13 +125,15 @@ pub(crate) async fn list_audit(
         .filter(|(known, access)| **access == StoreAccess::All && tenant.as_ref().is_none_or(|asked| asked == *known))
         .map(|(tenant, _)| tenant.to_string())
         .collect();
-    if tenant_ids.is_empty() {
+    // What cannot be anybody's subject has done nothing.
+    let nobody = matches!(subject, Some(None));
+    if tenant_ids.is_empty() || nobody {
         return Ok(Json(AuditList { entries: Vec::new(), next: String::new().into() }));
     }
     let request = ListAuditRequest {
         tenant_ids,
         tracking_id: tracking_id.map(|id| id.to_string()).unwrap_or_default(),
-        operator_subject: subject.map(|subject| subject.to_string()).unwrap_or_default(),
+        operator_subject: subject.flatten().map(|subject| subject.to_string()).unwrap_or_default(),
         action: action.unwrap_or_default(),
         outcome: outcome.into(),
         since,
@@ -132,6 +144,20 @@ pub(crate) async fn list_audit(
     let answer = call(Peer::Cqs, gateway.cqs().list_audit(request)).await?;
     let entries = answer.entries.into_iter().map(entry).collect();
     Ok(Json(AuditList { entries, next: answer.next_page_token.into() }))
+}
+
+/// The operator to narrow to; none: a text that is nobody's subject.
+fn named_operator(text: &str) -> Result<Option<OperatorSubject>, Refusal> {
+    if text.chars().count() > OPERATOR_MAX_CHARS {
+        return Err(Refusal::field("operator", format!("must be at most {OPERATOR_MAX_CHARS} characters long")));
+    }
+    Ok(text.parse().ok())
+}
+
+/// Whether a text may be the name of an action: those of RPCs and of this API.
+fn is_action(text: &str) -> bool {
+    let rest = |c: char| c.is_ascii_alphabetic() || c == ' ' || c == '-';
+    text.len() <= ACTION_MAX_BYTES && text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(rest)
 }
 
 /// The outcome to narrow to; unspecified: any.

@@ -83,7 +83,10 @@ fn last_event(headers: &HeaderMap) -> Result<Option<i64>, Refusal> {
     match headers.get(LAST_EVENT_ID) {
         None => Ok(None),
         Some(value) if value.is_empty() => Ok(None),
-        Some(value) => value.to_str().ok().and_then(|text| text.parse().ok()).map(Some).ok_or_else(wrong),
+        Some(value) => {
+            let digits = value.to_str().ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+            digits.filter(|text| text.len() <= 18).and_then(|text| text.parse().ok()).map(Some).ok_or_else(wrong)
+        }
     }
 }
 

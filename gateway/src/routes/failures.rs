@@ -32,8 +32,8 @@ use crate::{
     wire,
 };
 
-/// Longest cause, in bytes: as CQS keeps it.
-const CAUSE_MAX_BYTES: usize = 1_000;
+/// Longest cause that is asked for, in characters: as CQS takes it.
+const CAUSE_MAX_CHARS: usize = domain::limits::CAUSE_MAX_BYTES;
 
 /// One failed label, or a parent whose labels nobody saw.
 #[derive(Serialize, ToSchema)]
@@ -74,6 +74,7 @@ pub(crate) struct FailureParams {
     /// Only of this service.
     service: Option<String>,
     /// Only with exactly this cause.
+    #[param(max_length = 1_000, pattern = "^[^\\u0000]*$")]
     cause: Option<String>,
 }
 
@@ -117,8 +118,8 @@ pub(crate) async fn list_failures(
 
 fn bounded(cause: Option<&str>) -> Result<String, domain::Refusal> {
     let cause = cause.unwrap_or_default();
-    if cause.len() > CAUSE_MAX_BYTES {
-        return Err(domain::Refusal::field("cause", format!("must be at most {CAUSE_MAX_BYTES} bytes long")));
+    if cause.chars().count() > CAUSE_MAX_CHARS || cause.contains('\0') {
+        return Err(domain::Refusal::field("cause", format!("must be at most {CAUSE_MAX_CHARS} characters, none of them NUL")));
     }
     Ok(cause.to_owned())
 }
@@ -154,6 +155,7 @@ pub(crate) struct RetryFailedRequest {
     /// Only what failed at this service; left out: everywhere.
     service: Option<String>,
     /// Only what failed with exactly this cause; left out: with any.
+    #[schema(max_length = 1_000, pattern = "^[^\\u0000]*$")]
     cause: Option<String>,
 }
 

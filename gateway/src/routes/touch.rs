@@ -144,11 +144,11 @@ fn asked(operator: &Operator, bytes: &Bytes, attempt: &mut Attempt) -> Result<As
         let field = format!("records[{index}].dto_id");
         let dto_type: DtoType = proto::parse_field(&format!("records[{index}].dto_type"), &record.dto_type)?;
         let urn = Urn::record(dto_type, &record.dto_id).map_err(|error| Refusal::field(&field, error))?;
-        if seen.first().is_some_and(|first: &Urn| first.tenant() != urn.tenant()) {
-            return Err(Refusal::field(field, "is of another tenant than the records before").into());
-        }
         if !operator.reaches(&urn) {
             return Err(Problem::not_found().at(&field));
+        }
+        if seen.first().is_some_and(|first: &Urn| first.tenant() != urn.tenant()) {
+            return Err(Refusal::field(field, "is of another tenant than the records before").into());
         }
         if !seen.insert(urn.clone()) {
             return Err(Refusal::field(field, "is named twice").into());
