@@ -1,4 +1,4 @@
-//! What every daemon does: service identity, TLS, channels, serving gRPC, bounds of connections, calls to the outside,
+//! What every daemon does: service identity, TLS, channels, serving gRPC, bounds of connections and rates, calls to the outside,
 //! configuration, telemetry, shutdown, real time.
 //!
 //! Invariants
@@ -13,6 +13,7 @@ pub mod channel;
 pub mod config;
 pub mod identity;
 pub mod outbound;
+pub mod rates;
 pub mod serve;
 pub mod shutdown;
 pub mod telemetry;

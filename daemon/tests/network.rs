@@ -289,6 +289,27 @@ async fn service_keys_rotate_without_a_restart() {
     assert_eq!(who(old.attach(plain())).await, Err(ErrorCode::Unauthenticated), "also for a token verified before");
 }
 
+/// Guessing costs the server no cryptography beyond a burst, and shuts nobody out whose token was right lately.
+#[tokio::test]
+async fn wrong_tokens_of_an_address_are_not_looked_at_beyond_a_burst() {
+    let world = world(false, &[]).await;
+    let plain = || channel::connect(&[format!("http://{}", world.address)]).unwrap();
+    let honest = world.credentials().attach(plain());
+    assert!(who(honest.clone()).await.is_ok());
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let stranger = ServiceCredentials::new(ServiceName::OperatorGateway, ServiceKey::generate().unwrap(), clock);
+    let guessing = stranger.attach(plain());
+    let mut looked_at = 0;
+    while who(guessing.clone()).await == Err(ErrorCode::Unauthenticated) {
+        looked_at += 1;
+        assert!(looked_at < 1_000, "every guess is looked at");
+    }
+    assert!(looked_at >= 60, "only {looked_at} wrong tokens were looked at");
+    assert_eq!(who(guessing).await, Err(ErrorCode::ResourceExhausted));
+    assert!(who(honest).await.is_ok(), "a token that was right lately");
+    assert_eq!(who(plain()).await, Err(ErrorCode::Unauthenticated), "no token costs nothing to refuse");
+}
+
 /// 1,100 connections that say nothing, or half of what they should: the next honest one is served at once.
 #[tokio::test]
 async fn silent_connections_give_way() {

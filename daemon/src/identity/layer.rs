@@ -1,6 +1,11 @@
-//! The server's side: a tower layer that lets only verified services through.
+//! The server's side: a tower layer that lets only verified services through, and looks at no more wrong tokens of an
+//! address than [`WRONG_TOKENS`] allows.
 
-use std::task::{Context, Poll};
+use std::{
+    net::IpAddr,
+    sync::Arc,
+    task::{Context, Poll},
+};
 
 use domain::{ErrorCode, Refusal};
 use futures::future::{BoxFuture, FutureExt as _};
@@ -9,19 +14,27 @@ use proto::{ERROR_CODE_KEY, status_from_refusal};
 use tonic::body::Body;
 use tower::{Layer, Service};
 
-use super::{TokenError, Verifier};
-use crate::serve::PeerInfo;
+use super::{Caller, TokenError, Verifier};
+use crate::{
+    rates::{Buckets, Rule},
+    serve::PeerInfo,
+};
+
+/// Wrong tokens that are looked at of one address: none of ours shows any, but for a moment while keys rotate. Beyond that no
+/// cryptography is spent on it; tokens that were right lately still pass, and so does whoever showed a certificate.
+const WRONG_TOKENS: Rule = Rule { burst: 60, interval_ms: 1_000 };
 
 /// Verifies the service token of every request (or the certificate of its connection) and leaves a [`super::Caller`] in its extensions.
 #[derive(Clone)]
 pub struct AuthLayer {
     verifier: Verifier,
+    wrong: Arc<Buckets<IpAddr>>,
 }
 
 impl AuthLayer {
     /// A layer that verifies with `verifier`.
     pub fn new(verifier: Verifier) -> Self {
-        Self { verifier }
+        Self { verifier, wrong: Arc::new(Buckets::new(WRONG_TOKENS)) }
     }
 }
 
@@ -29,7 +42,7 @@ impl<S> Layer<S> for AuthLayer {
     type Service = AuthService<S>;
 
     fn layer(&self, inner: S) -> AuthService<S> {
-        AuthService { inner, verifier: self.verifier.clone() }
+        AuthService { inner, auth: self.clone() }
     }
 }
 
@@ -37,7 +50,62 @@ impl<S> Layer<S> for AuthLayer {
 #[derive(Clone)]
 pub struct AuthService<S> {
     inner: S,
-    verifier: Verifier,
+    auth: AuthLayer,
+}
+
+/// Why a request is not let through.
+enum Refused {
+    /// It proves no identity.
+    Token(TokenError),
+    /// Its address showed too many wrong tokens; this one was not looked at.
+    TooMany(IpAddr),
+}
+
+impl AuthLayer {
+    /// Who sends the request, as far as it proves that.
+    fn caller<B>(&self, request: &http::Request<B>) -> Result<Caller, Refused> {
+        let peer = request.extensions().get::<PeerInfo>();
+        let token = single_bearer(request.headers());
+        let verified = match (peer.and_then(|peer| peer.identity.as_ref()), token) {
+            (None, Ok(token)) => return self.by_token(token, peer.map(|peer| peer.address)),
+            (None, Err(error)) => Err(error),
+            (Some(id), Ok(token)) => self.verifier.verify_peer(id, Some(token)),
+            (Some(id), Err(_)) if !request.headers().contains_key(AUTHORIZATION) => {
+                self.verifier.verify_peer(id, None)
+            }
+            (Some(_), Err(error)) => Err(error),
+        };
+        verified.map_err(Refused::Token)
+    }
+
+    /// Calls within the process have no address.
+    fn by_token(&self, token: &str, address: Option<IpAddr>) -> Result<Caller, Refused> {
+        let Some(address) = address else { return self.verifier.verify(token).map_err(Refused::Token) };
+        let now = self.verifier.now();
+        if self.wrong.wait_ms(&address, now) > 0 && !self.verifier.knows(token) {
+            return Err(Refused::TooMany(address));
+        }
+        self.verifier.verify(token).map_err(|error| {
+            // Full already: its wait only grows with time.
+            let _ = self.wrong.take(&address, now);
+            Refused::Token(error)
+        })
+    }
+}
+
+impl Refused {
+    fn refusal(&self, path: &str) -> Refusal {
+        match self {
+            Self::Token(error) => {
+                tracing::warn!(%error, path, "service token refused");
+                Refusal::new(ErrorCode::Unauthenticated, "no valid service identity")
+            }
+            Self::TooMany(address) => {
+                tracing::debug!(%address, path, "a service token was not looked at");
+                Refusal::new(ErrorCode::ResourceExhausted, "too many wrong tokens from this address")
+            }
+        }
+    }
 }
 
 impl<S, B> Service<http::Request<B>> for AuthService<S>
@@ -55,25 +123,15 @@ where
     }
 
     fn call(&mut self, mut request: http::Request<B>) -> Self::Future {
-        let shown = request.extensions().get::<PeerInfo>().and_then(|peer| peer.identity.clone());
-        let verified = match (shown, single_bearer(request.headers())) {
-            (None, token) => token.and_then(|token| self.verifier.verify(token)),
-            (Some(id), Ok(token)) => self.verifier.verify_peer(&id, Some(token)),
-            (Some(id), Err(_)) if !request.headers().contains_key(AUTHORIZATION) => {
-                self.verifier.verify_peer(&id, None)
-            }
-            (Some(_), Err(error)) => Err(error),
-        };
-        match verified {
+        match self.auth.caller(&request) {
             Ok(caller) => {
                 request.headers_mut().remove(AUTHORIZATION);
                 request.extensions_mut().insert(caller);
                 let answer = self.inner.call(request);
                 async move { Ok(unread(answer.await?)) }.boxed()
             }
-            Err(error) => {
-                tracing::warn!(%error, path = request.uri().path(), "service token refused");
-                let refusal = Refusal::new(ErrorCode::Unauthenticated, "no valid service identity");
+            Err(refused) => {
+                let refusal = refused.refusal(request.uri().path());
                 futures::future::ready(Ok(status_from_refusal(&refusal).into_http())).boxed()
             }
         }

@@ -15,6 +15,8 @@ use crate::tls::SpiffeId;
 pub const TOKEN_LIFETIME_MS: i64 = 5 * 60 * 1000;
 /// How far two machines' clocks may differ, in milliseconds.
 const LEEWAY_MS: i64 = 5_000;
+/// Tokens remembered as right: each process of each service has one or two at a time.
+const VERIFIED_MAX: usize = 1_024;
 /// The audience of service tokens: never that of operator tokens.
 const AUDIENCE: &str = "reshelf-services";
 
@@ -63,12 +65,12 @@ pub(super) fn mint(service: ServiceName, key: &ServiceKey, now: Timestamp) -> Re
 pub struct Verifier {
     registry: RegistrySource,
     clock: Arc<dyn Clock>,
-    /// The last verified token of each service, so that a reused token costs one comparison. Bounded by the number of services.
-    verified: Arc<Mutex<HashMap<ServiceName, Verified>>>,
+    /// Tokens that were right lately, so that a reused one costs no cryptography. At most [`VERIFIED_MAX`].
+    verified: Arc<Mutex<HashMap<String, Verified>>>,
 }
 
 struct Verified {
-    token: String,
+    service: ServiceName,
     /// Milliseconds.
     expires: i64,
     /// By which registry: another one may not list the key any more.
@@ -132,17 +134,36 @@ impl Verifier {
             return Err(TokenError::Lifetime);
         }
         let found = caller(&registry, service)?;
-        let verified = Verified { token: token.to_owned(), expires, registry };
-        self.verified.lock().unwrap_or_else(PoisonError::into_inner).insert(service, verified);
+        self.remember(token, Verified { service, expires, registry });
         Ok(found)
+    }
+
+    /// Whether this very token was right lately and still is.
+    pub(super) fn knows(&self, token: &str) -> bool {
+        self.remembered(token, &self.registry.now()).is_some()
+    }
+
+    /// Now, by the clock that tokens are judged by.
+    pub(super) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    fn remember(&self, token: &str, right: Verified) {
+        let now = self.clock.now().as_ms();
+        let mut verified = self.verified.lock().unwrap_or_else(PoisonError::into_inner);
+        if verified.len() >= VERIFIED_MAX {
+            verified.retain(|_, known| now <= known.expires && Arc::ptr_eq(&known.registry, &right.registry));
+        }
+        if verified.len() < VERIFIED_MAX {
+            verified.insert(token.to_owned(), right);
+        }
     }
 
     fn remembered(&self, token: &str, registry: &Arc<Registry>) -> Option<ServiceName> {
         let now = self.clock.now().as_ms();
         let verified = self.verified.lock().unwrap_or_else(PoisonError::into_inner);
-        let known =
-            |known: &Verified| known.token == token && now <= known.expires && Arc::ptr_eq(&known.registry, registry);
-        verified.iter().find(|(_, entry)| known(entry)).map(|(service, _)| *service)
+        let known = verified.get(token)?;
+        (now <= known.expires && Arc::ptr_eq(&known.registry, registry)).then_some(known.service)
     }
 }
 
