@@ -148,6 +148,18 @@ impl World {
         mint(&self.operator_key, &claims).unwrap()
     }
 
+    /// A token that is right in all but its audience.
+    pub(crate) fn token_for(&self, audience: &str) -> String {
+        let seconds = self.clock.now().as_ms() / 1_000;
+        let claims = serde_json::json!({
+            "iss": gateway::token::LOCAL_ISSUER, "aud": audience, "sub": "ada@acme.example", "iat": seconds, "nbf": seconds,
+            "exp": seconds + 3_600, "scope": "labels:read", "tenants": ["acme"]
+        });
+        let mut header = jsonwebtoken::Header::new(jsonwebtoken::Algorithm::EdDSA);
+        header.typ = Some("at+jwt".to_owned());
+        jsonwebtoken::encode(&header, &claims, self.operator_key.encoding()).unwrap()
+    }
+
     /// A token for store s1 of `acme` only.
     pub(crate) fn store_token(&self) -> String {
         let store: (TenantId, StoreId) = ("acme".parse().unwrap(), "s1".parse().unwrap());
@@ -229,6 +241,18 @@ fn load(dtoflow: &FakeDtoFlow, cqs: &FakeCqs, tenant: &str) {
         if store == "s1" {
             put_picture(dtoflow, &at("ecceslimages", "E1"), &at("eslimages", "E1"), &at("eslstatuses", "E1"));
         }
+    }
+    let store = format!("t/{tenant}/s/s1");
+    let hardware = records::StoreEsl::default();
+    for (dto_type, urn) in [
+        (DtoType::EccModel, format!("{store}/eccmodels/gone")),
+        (DtoType::AccessPoint, format!("{store}/accesspoints/gone")),
+        (DtoType::StoreEsl, format!("{store}/esls/gone")),
+        (DtoType::StoreEsl, format!("t/{tenant}/s/gone/esls/E9")),
+        (DtoType::Design, format!("t/{tenant}/designs/gone")),
+    ] {
+        dtoflow.put(dto_type, &urn, &hardware);
+        dtoflow.delete(dto_type, &urn);
     }
     cqs.state().operations.push(operation(tenant, "op-1", "s1", cqs::OperationState::Running));
     cqs.state().operations.push(operation(tenant, "op-2", "s2", cqs::OperationState::FinishedWithFailures));

@@ -1,4 +1,8 @@
-//! Every operation of the document × who asks. Fails when an operation has no policy row.
+//! Every operation of the document × who asks × what for. Fails when an operation has no policy row.
+//!
+//! Who: nobody; a token that is over; one for another audience; one without the scope; one that may only read; the right
+//! one; one of another tenant. What for: one's own, another tenant's, one that is unknown there, one that is unknown, one
+//! that was deleted.
 
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -184,47 +188,131 @@ fn every_operation_has_a_policy_row_and_documents_it() {
     assert_eq!(documented.len(), policies.len(), "a policy row names no operation");
 }
 
+/// The same request about another object of the kind that it names below its tenant; none where it names a tenant only.
+fn about((path, body): &(String, Option<Value>), id: &str) -> Option<(String, Option<Value>)> {
+    if let Some(mut body) = body.clone() {
+        let named = ["label_id", "access_point_id", "model_id", "design_id", "store_id"];
+        if let Some(field) = named.into_iter().find(|field| body[*field].is_string()) {
+            body[field] = json!(id);
+            return Some((path.clone(), Some(body)));
+        }
+        if let Some((parent, _)) = body["records"][0]["dto_id"].as_str().and_then(|urn| urn.rsplit_once('/')) {
+            body["records"][0]["dto_id"] = json!(format!("{parent}/{id}"));
+            return Some((path.clone(), Some(body)));
+        }
+    }
+    let segments = ["/labels/", "/operations/", "/stores/"];
+    let (before, rest) = segments.into_iter().find_map(|segment| {
+        let at = path.find(segment)? + segment.len();
+        Some((path.get(..at)?, path.get(at..)?))
+    })?;
+    let below = rest.find('/').and_then(|at| rest.get(at..)).unwrap_or_default();
+    Some((format!("{before}{id}{below}"), body.clone()))
+}
+
+/// What a token can do that may only look.
+const READING: &[OperatorScope] = &[OperatorScope::OperationsRead, OperatorScope::LabelsRead, OperatorScope::AuditRead];
+
+/// What the world would remember of anything that was done.
+fn done(world: &World) -> (usize, usize, usize, bool) {
+    let cqs = world.cqs.state();
+    let (controlled, brake) = (cqs.controlled.len(), cqs.brake.on.is_some());
+    drop(cqs);
+    let (seen, touched) = (world.triggers.state().seen.len(), world.dtoflow.state().touched.len());
+    (controlled, seen, touched, brake)
+}
+
 #[tokio::test]
 async fn the_matrix_holds() {
     for policy in policies() {
         let world = World::new();
-        let own = || (policy.ask)("acme");
-        let id = policy.id;
         if policy.public {
-            assert!(ask(&world, None, own()).await.status.is_success(), "{id} without a token");
+            let answer = ask(&world, None, (policy.ask)("acme")).await;
+            assert!(answer.status.is_success(), "{} without a token", policy.id);
             continue;
         }
-        let unauthenticated = ask(&world, None, own()).await;
-        assert_eq!(unauthenticated.status, StatusCode::UNAUTHORIZED, "{id} without a token");
-        assert_eq!(unauthenticated.headers["www-authenticate"], "Bearer");
-        let expired = world.token_with(|claims| claims.lifetime_s = -3_600);
-        let answer = ask(&world, Some(&expired), own()).await;
-        assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{id} with an expired token");
-        assert_eq!(answer.bytes, unauthenticated.bytes, "{id}: one fixed body for every 401");
-
-        if let Some(scope) = policy.scope {
-            let without = world.token_with(|claims| claims.scopes.retain(|known| *known != scope));
-            let answer = ask(&world, Some(&without), own()).await;
-            assert_eq!(answer.status, StatusCode::FORBIDDEN, "{id} without {scope}");
-            assert_eq!(answer.problem().0, "PERMISSION_DENIED");
-            assert!(answer.json()["detail"].as_str().unwrap().contains(scope.as_str()), "{id} does not name {scope}");
-        }
+        unauthenticated_callers(&world, &policy).await;
+        callers_without_the_scope(&world, &policy).await;
         if policy.names_tenant {
-            let other = ask(&world, Some(&world.token()), (policy.ask)("rival")).await;
-            let unknown = ask(&world, Some(&world.token()), (policy.ask)("nobody")).await;
-            assert_eq!(other.status, StatusCode::NOT_FOUND, "{id} of another tenant: {}", other.text());
-            assert_eq!(other.bytes, unknown.bytes, "{id}: another tenant's and an unknown one must look the same");
+            objects(&world, &policy).await;
         } else {
             let elsewhere = world.token_with(|claims| claims.tenants = vec!["nobody".parse().unwrap()]);
-            let answer = ask(&world, Some(&elsewhere), own()).await;
-            assert!(answer.status.is_success(), "{id} for a tenant without anything");
-            assert!(!answer.text().contains("acme\""), "{id} shows another tenant: {}", answer.text());
+            let answer = ask(&world, Some(&elsewhere), (policy.ask)("acme")).await;
+            assert!(answer.status.is_success(), "{} for a tenant without anything", policy.id);
+            assert!(!answer.text().contains("acme\""), "{} shows another tenant: {}", policy.id, answer.text());
         }
         let only_that: Vec<OperatorScope> = policy.scope.into_iter().collect();
         let least = world.token_with(|claims| claims.scopes = only_that);
-        let answer = ask(&world, Some(&least), own()).await;
-        assert!(answer.status.is_success(), "{id} with the right token: {} {}", answer.status, answer.text());
+        let answer = ask(&world, Some(&least), (policy.ask)("acme")).await;
+        assert!(answer.status.is_success(), "{} with the right token: {} {}", policy.id, answer.status, answer.text());
     }
+}
+
+async fn unauthenticated_callers(world: &World, policy: &Policy) {
+    let id = policy.id;
+    let nobody = ask(world, None, (policy.ask)("acme")).await;
+    assert_eq!(nobody.status, StatusCode::UNAUTHORIZED, "{id} without a token");
+    assert_eq!(nobody.headers["www-authenticate"], "Bearer");
+    let expired = world.token_with(|claims| claims.lifetime_s = -3_600);
+    for (what, token) in [("an expired token", expired), ("a token for another audience", world.token_for("elsewhere"))] {
+        let answer = ask(world, Some(&token), (policy.ask)("acme")).await;
+        assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{id} with {what}");
+        assert_eq!(answer.bytes, nobody.bytes, "{id} with {what}: one fixed body for every 401");
+    }
+}
+
+async fn callers_without_the_scope(world: &World, policy: &Policy) {
+    let (id, before) = (policy.id, done(world));
+    let Some(scope) = policy.scope else { return };
+    let without = world.token_with(|claims| claims.scopes.retain(|known| *known != scope));
+    let reading = world.token_with(|claims| claims.scopes = READING.to_vec());
+    let tokens = [("every other scope", without), ("scopes that read", reading)];
+    for (what, token) in tokens.into_iter().filter(|(what, _)| *what == "every other scope" || !READING.contains(&scope)) {
+        let answer = ask(world, Some(&token), (policy.ask)("acme")).await;
+        assert_eq!(answer.status, StatusCode::FORBIDDEN, "{id} with {what}");
+        assert_eq!(answer.problem().0, "PERMISSION_DENIED");
+        assert!(answer.json()["detail"].as_str().unwrap().contains(scope.as_str()), "{id} does not name {scope}");
+    }
+    assert_eq!(done(world), before, "{id} did something for a token that may not");
+}
+
+async fn objects(world: &World, policy: &Policy) {
+    let (id, token) = (policy.id, world.token());
+    let nowhere = ask(world, Some(&token), (policy.ask)("nobody")).await;
+    let mut others = vec![("another tenant's", (policy.ask)("rival"))];
+    // What is one's own and not there is told of a touch, whose answer counts what is.
+    let told = id == "touch_records";
+    if let Some(unknown) = about(&(policy.ask)("acme"), "nothing") {
+        others.push(("one unknown at another tenant", about(&(policy.ask)("rival"), "nothing").unwrap()));
+        if told {
+            missing_records_are_told_alike(world, unknown).await;
+        } else {
+            others.push(("an unknown", unknown));
+            others.push(("a deleted", about(&(policy.ask)("acme"), "gone").unwrap()));
+        }
+    } else {
+        let answer = ask(world, Some(&token), (policy.ask)("acme")).await;
+        assert!(!answer.text().contains("gone"), "{id} lists what was deleted: {}", answer.text());
+    }
+    for (what, request) in others {
+        let answer = ask(world, Some(&token), request).await;
+        assert_eq!(answer.status, StatusCode::NOT_FOUND, "{id}, {what}: {}", answer.text());
+        assert_eq!(answer.text(), nowhere.text(), "{id}: {what} and one of an unknown tenant must look the same");
+        assert_eq!(names(&answer), names(&nowhere), "{id}, {what}: the headers");
+    }
+}
+
+async fn missing_records_are_told_alike(world: &World, unknown: (String, Option<Value>)) {
+    let deleted = about(&unknown, "gone").unwrap();
+    let token = world.token();
+    let (unknown, deleted) = (ask(world, Some(&token), unknown).await, ask(world, Some(&token), deleted).await);
+    assert!(unknown.status.is_success(), "{}", unknown.text());
+    assert_eq!(unknown.text().replace("nothing", "gone"), deleted.text());
+}
+
+/// Which headers an answer has; some values are of the moment.
+fn names(answer: &Answer) -> Vec<String> {
+    answer.headers.keys().map(ToString::to_string).collect()
 }
 
 /// A token narrowed to store s1: what lies in s2 or at the tenant's level does not exist for it.

@@ -1,7 +1,7 @@
 //! DTOflow: records and the aliases the gateway asks for.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard},
 };
 
@@ -18,6 +18,8 @@ use super::{Fault, Hold, gate, page};
 #[derive(Default)]
 pub(crate) struct DtoState {
     pub(crate) records: BTreeMap<(DtoType, String), Vec<u8>>,
+    /// What was there once: its versions go on.
+    deleted: BTreeSet<(DtoType, String)>,
     /// Types and URNs, in the order they were touched.
     pub(crate) touched: Vec<(String, String)>,
     pub(crate) fault: Option<Fault>,
@@ -38,6 +40,13 @@ impl FakeDtoFlow {
     pub(crate) fn put(&self, dto_type: DtoType, urn: &str, record: &impl Message) {
         assert!(Urn::record(dto_type, urn).is_ok(), "{urn}");
         self.state().records.insert((dto_type, urn.to_owned()), record.encode_to_vec());
+    }
+
+    pub(crate) fn delete(&self, dto_type: DtoType, urn: &str) {
+        let mut state = self.state();
+        let key = (dto_type, urn.to_owned());
+        assert!(state.records.remove(&key).is_some(), "{urn} was there");
+        state.deleted.insert(key);
     }
 
     fn open<T>(&self, request: &Request<T>, rpc: &str) -> Result<MutexGuard<'_, DtoState>, Status> {
@@ -113,7 +122,9 @@ impl DtoFlowService for FakeDtoFlow {
         assert!(!keys.is_empty() && keys.len() <= 4_096);
         let dtos = keys
             .iter()
-            .map(|key| match state.records.get(&(key.dto_type.parse().unwrap(), key.dto_id.clone())) {
+            .map(|key| (key, (key.dto_type.parse().unwrap(), key.dto_id.clone())))
+            .map(|(key, named)| match state.records.get(&named) {
+                None if state.deleted.contains(&named) => dtoflow::Dto { version: 2, ..dtoflow::Dto::default() },
                 None => dtoflow::Dto::default(),
                 Some(payload) => dtoflow::Dto {
                     exists: true,
