@@ -1,4 +1,5 @@
-//! The hostile corpus (`tests/corpus`): every case gets the answer that stands beside it, and none a 5xx.
+//! The hostile corpus (`tests/corpus`): every case gets the answer that stands beside it, none a 5xx, and each within its
+//! memory.
 
 use std::{fs, path::PathBuf, sync::Arc};
 
@@ -25,7 +26,10 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-use crate::harness::World;
+use crate::{
+    costs::{Costs, Running},
+    harness::World,
+};
 
 /// Seconds.
 const NOW_S: i64 = 1_780_272_000;
@@ -39,7 +43,8 @@ fn cases<T: DeserializeOwned>(file: &str, least: usize) -> Vec<T> {
 }
 
 /// Fails with every case that went wrong, not only the first.
-fn verdict(file: &str, wrong: &[String]) {
+fn verdict(file: &str, costs: &Costs, wrong: &[String]) {
+    costs.tell(file);
     assert!(wrong.is_empty(), "{} of {file}:\n{}", wrong.len(), wrong.join("\n"));
 }
 
@@ -151,14 +156,16 @@ fn tokens() {
     .unwrap();
     let clock: Arc<dyn Clock> = Arc::new(ManualClock::at(Timestamp::from_ms(NOW_S * 1_000)));
     let verifier = OperatorVerifier::new(vec![issuer], clock);
-    let mut wrong = Vec::new();
+    let (mut wrong, mut costs) = (Vec::new(), Costs::default());
     for case in cases::<TokenCase>("jwt.jsonl", 500) {
-        let verified = verifier.verify(&signers.token(&case));
+        let (token, running) = (signers.token(&case), Running::begin());
+        let verified = verifier.verify(&token);
+        costs.end(&running, &case.name);
         if verified.is_ok() != case.accepted {
             wrong.push(format!("{}: {:?}", case.name, verified.map(|operator| operator.subject().to_string())));
         }
     }
-    verdict("jwt.jsonl", &wrong);
+    verdict("jwt.jsonl", &costs, &wrong);
 }
 
 #[derive(Deserialize)]
@@ -173,7 +180,7 @@ struct RequestCase {
 #[tokio::test]
 async fn requests() {
     let world = World::new();
-    let mut wrong = Vec::new();
+    let (mut wrong, mut costs) = (Vec::new(), Costs::default());
     let not_found = world.get(&world.token(), "/v1/tenants/nobody/stores").await.bytes;
     for case in cases::<RequestCase>("requests.jsonl", 700) {
         // Rates are tried elsewhere.
@@ -188,14 +195,16 @@ async fn requests() {
             // Not even a request: nothing of ours would see it.
             continue;
         };
+        let running = Running::begin();
         let answer = world.raw(request).await;
+        costs.end(&running, &case.name);
         if !case.expect.contains(&answer.status.as_u16()) {
             wrong.push(format!("{}: {} {}", case.name, answer.status, answer.text()));
         } else if answer.status == 404 && answer.bytes != not_found && !case.target.starts_with("/docs") {
             wrong.push(format!("{}: a 404 of its own: {}", case.name, answer.text()));
         }
     }
-    verdict("requests.jsonl", &wrong);
+    verdict("requests.jsonl", &costs, &wrong);
 }
 
 #[derive(Deserialize)]
@@ -211,7 +220,7 @@ struct BodyCase {
 #[tokio::test]
 async fn bodies() {
     let world = World::new();
-    let mut wrong = Vec::new();
+    let (mut wrong, mut costs) = (Vec::new(), Costs::default());
     for case in cases::<BodyCase>("bodies.jsonl", 600) {
         world.clock.advance_ms(1_000);
         let request = Request::post(&case.path)
@@ -219,7 +228,9 @@ async fn bodies() {
             .header("content-type", &case.content_type)
             .body(Body::from(BASE64_STANDARD.decode(&case.body).unwrap()))
             .unwrap();
+        let running = Running::begin();
         let answer = world.raw(request).await;
+        costs.end(&running, &case.name);
         if answer.status != case.expect {
             wrong.push(format!("{}: {} {}", case.name, answer.status, answer.text()));
         } else if let Some(field) = &case.field
@@ -228,7 +239,7 @@ async fn bodies() {
             wrong.push(format!("{}: names {:?}, not {field:?}", case.name, answer.problem().1));
         }
     }
-    verdict("bodies.jsonl", &wrong);
+    verdict("bodies.jsonl", &costs, &wrong);
 }
 
 #[derive(Deserialize)]
@@ -245,8 +256,9 @@ async fn raw_http() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(gateway::serve(listener, world.router.clone(), Shutdown::default()));
-    let mut wrong = Vec::new();
+    let (mut wrong, mut costs) = (Vec::new(), Costs::default());
     for case in cases::<RawCase>("raw-http.jsonl", 60) {
+        let running = Running::begin();
         let mut stream = TcpStream::connect(address).await.unwrap();
         // The server may close before it has taken everything; then there is nothing more to write.
         let _ = stream.write_all(&BASE64_STANDARD.decode(&case.bytes).unwrap()).await;
@@ -254,11 +266,12 @@ async fn raw_http() {
         let mut answer = Vec::new();
         // A reset instead of an end is an end too.
         let _ = stream.read_to_end(&mut answer).await;
+        costs.end(&running, &case.name);
         let answer = String::from_utf8_lossy(&answer);
         let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0_u16);
         if !case.expect.contains(&status) {
             wrong.push(format!("{}: {status} {answer}", case.name));
         }
     }
-    verdict("raw-http.jsonl", &wrong);
+    verdict("raw-http.jsonl", &costs, &wrong);
 }

@@ -5,6 +5,7 @@
 
 mod bad_input;
 mod corpus;
+mod costs;
 mod edge;
 mod fakes;
 mod floods;

@@ -8,6 +8,7 @@ use http::uri::PathAndQuery;
 use prost::bytes::{Buf, BufMut, Bytes};
 use serde_json::Value;
 use tests::{source::workspace_root, topology::Topology};
+use crate::costs::{Costs, Running};
 use tonic::{
     Code, Request, Status,
     client::Grpc,
@@ -28,9 +29,9 @@ fn text<'c>(case: &'c Value, key: &str) -> &'c str {
 
 #[test]
 fn names_are_accepted_exactly_as_the_rules_say() {
-    let mut wrong = Vec::new();
+    let (mut wrong, mut costs) = (Vec::new(), Costs::default());
     for case in cases("names.jsonl", 600) {
-        let name = text(&case, "text");
+        let (name, running) = (text(&case, "text"), Running::begin());
         let accepted = match text(&case, "kind") {
             "tenant_id" => name.parse::<TenantId>().is_ok(),
             "record_id" => name.parse::<RecordId>().is_ok(),
@@ -47,10 +48,12 @@ fn names_are_accepted_exactly_as_the_rules_say() {
             },
             kind => panic!("no kind {kind}"),
         };
+        costs.end(&running, text(&case, "name"));
         if case["valid"] != accepted {
             wrong.push(format!("{}: {name:?}", text(&case, "name")));
         }
     }
+    costs.tell("names.jsonl");
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
@@ -98,7 +101,7 @@ async fn messages_never_cause_a_fault_of_ours() {
     let topology = Topology::in_process().await;
     let key = topology.doors.keys.get(&ServiceName::EccImageRender).expect("a key").clone();
     let credentials = ServiceCredentials::new(ServiceName::EccImageRender, key, std::sync::Arc::new(SystemClock));
-    let mut wrong = Vec::new();
+    let (mut wrong, mut costs) = (Vec::new(), Costs::default());
     for case in cases("messages.jsonl", 450) {
         let hex = text(&case, "bytes");
         let bytes: Vec<u8> =
@@ -106,12 +109,16 @@ async fn messages_never_cause_a_fault_of_ours() {
         let mut grpc = Grpc::new(credentials.attach(topology.doors.platform.clone()));
         grpc.ready().await.expect("the server is there");
         let path: PathAndQuery = format!("/{}", text(&case, "rpc")).parse().expect("a path");
-        if let Err(status) = grpc.unary(Request::new(Bytes::from(bytes)), path, Raw).await
+        let running = Running::begin();
+        let answer = grpc.unary(Request::new(Bytes::from(bytes)), path, Raw).await;
+        costs.end(&running, text(&case, "name"));
+        if let Err(status) = answer
             && matches!(status.code(), Code::Internal | Code::Unknown | Code::DataLoss | Code::Unavailable)
         {
             wrong.push(format!("{}: {status}", text(&case, "name")));
         }
     }
+    costs.tell("messages.jsonl");
     assert!(wrong.is_empty(), "{wrong:#?}");
     topology.assert_exact().await;
 }

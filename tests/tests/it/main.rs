@@ -22,6 +22,7 @@ mod configuration;
 mod contracts;
 mod control;
 mod corpus;
+mod costs;
 mod counts;
 mod docs;
 mod first_hour;
