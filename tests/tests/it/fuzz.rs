@@ -14,14 +14,15 @@ use daemon::{
     identity::{Registry, ServiceKey},
     tls::SpiffeId,
 };
-use domain::{IdSource as _, OperatorSubject, Reason, SeededIds, TenantId, TrackingId, Urn};
+use domain::{IdSource as _, OperatorSubject, Reason, SeededIds, ServiceName, TenantId, TrackingId, Urn};
 use gateway::{GatewayConfig, Issuer, OperatorVerifier};
 use picture::Picture;
 use prost::Message as _;
 use proto::{cqs::v1 as cqs, dtoflow::v1 as dtoflow, records::v1 as records};
 use render::{EccModel, StudioDesign};
-use serde_json::Value;
-use tests::source::workspace_root;
+use serde_json::{Value, json};
+use tests::{data::Shelf, source::workspace_root, topology::Topology};
+use tonic::{Code, Status};
 
 /// Cases of one target when no time is given.
 const CASES: u64 = 1_000;
@@ -221,6 +222,93 @@ fn designs() {
     let seeds = files("render/tests", "svg");
     fuzz("designs", &seeds, |bytes| {
         drop(StudioDesign::parse(&text(bytes), "{\"studio\":1,\"name\":\"fuzz\",\"elements\":{}}"));
+    });
+}
+
+/// A layout of one picture, whose PNG is the input: what a model may bring along.
+#[test]
+fn pngs() {
+    let seeds = [png::ColorType::Grayscale, png::ColorType::Rgba].map(|color| {
+        let mut bytes = Vec::new();
+        let mut encoder = png::Encoder::new(&mut bytes, 16, 8);
+        encoder.set_color(color);
+        let pixels = vec![0x5a; 16 * 8 * color.samples()];
+        encoder.write_header().and_then(|mut writer| writer.write_image_data(&pixels)).expect("encoded");
+        bytes
+    });
+    let mut read = 0;
+    let layout = |bytes: &[u8]| {
+        let png = base64::Engine::encode(&base64::prelude::BASE64_STANDARD, bytes);
+        let picture = json!({"kind": "picture", "id": "e", "box": [0, 0, 16, 8], "png": png});
+        let variant = json!({"width": 16, "height": 8, "elements": [picture]});
+        json!({"ecc": 1, "name": "fuzz", "variants": [variant]}).to_string()
+    };
+    for seed in &seeds {
+        read += usize::from(EccModel::parse(&layout(seed)).is_ok());
+    }
+    assert_eq!(read, seeds.len(), "the seeds are read");
+    fuzz("PNG files", &seeds, |bytes| drop(EccModel::parse(&layout(bytes))));
+}
+
+/// Page tokens as the platform is shown them: whatever they are, the answer is a page or a refusal.
+#[test]
+fn cursors() {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let topology = runtime.block_on(async {
+        let topology = Topology::in_process().await;
+        Shelf::write(&topology.doors, "acme", &[("alpha", 3)]).await;
+        topology.quiet().await;
+        topology
+    });
+    let (mut cqs, mut flow) =
+        (topology.doors.cqs(ServiceName::OperatorGateway), topology.doors.dtoflow(ServiceName::OperatorGateway));
+    let links = |page_token: String| dtoflow::ListByAliasRequest {
+        dto_type: "ecclink.v1".to_owned(),
+        alias_name: "by_store".to_owned(),
+        parent_ids: vec!["t/acme/s/store-1".to_owned()],
+        page_size: 1,
+        page_token,
+    };
+    let next = runtime.block_on(flow.list_by_alias(links(String::new()))).expect("a page").into_inner().next_page_token;
+    assert!(!next.is_empty(), "there is a second page");
+    let seeds: Vec<Vec<u8>> =
+        [next.as_str(), "00000000000000ff", "1-2", "store-1", ""].iter().map(|text| text.as_bytes().to_vec()).collect();
+    let refused = |status: Option<Status>, token: &str| {
+        let status = status.filter(|status| status.code() != Code::InvalidArgument);
+        assert!(status.is_none(), "{token:?}: {status:?}");
+    };
+    let names = || ("acme".to_owned(), "CHG-1".to_owned());
+    let cells = std::cell::RefCell::new((&mut cqs, &mut flow));
+    fuzz("cursors", &seeds, |bytes| {
+        let token = text(bytes).into_owned();
+        let (cqs, flow) = &mut *cells.borrow_mut();
+        runtime.block_on(async {
+            let (page_size, page_token) = (1, token.clone());
+            let (tenant_ids, (tenant_id, tracking_id)) = (vec!["acme".to_owned()], names());
+            let asked = cqs::ListOperationsRequest { tenant_ids: tenant_ids.clone(), page_size, page_token };
+            refused(cqs.list_operations(asked).await.err(), &token);
+            let page_token = token.clone();
+            let asked = cqs::ListAuditRequest { tenant_ids, page_size, page_token, ..cqs::ListAuditRequest::default() };
+            refused(cqs.list_audit(asked).await.err(), &token);
+            let page_token = token.clone();
+            let asked = cqs::ListFailuresRequest {
+                tenant_id,
+                tracking_id,
+                page_size,
+                page_token,
+                ..cqs::ListFailuresRequest::default()
+            };
+            refused(cqs.list_failures(asked).await.err(), &token);
+            refused(flow.list_by_alias(links(token.clone())).await.err(), &token);
+            let asked = dtoflow::ListStoresByAliasRequest {
+                dto_type: "ecclink.v1".to_owned(),
+                alias_name: "by_store".to_owned(),
+                parent_id: "t/acme".to_owned(),
+                page_size,
+                page_token: token.clone(),
+            };
+            refused(flow.list_stores_by_alias(asked).await.err(), &token);
+        });
     });
 }
 
