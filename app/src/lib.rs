@@ -19,4 +19,5 @@ pub mod demo;
 pub mod dev;
 pub mod platform;
 pub mod records;
+mod room;
 pub mod upkeep;

@@ -28,7 +28,7 @@ use proto::Transport;
 use tokio::net::TcpListener;
 use tonic::service::Routes;
 
-use crate::upkeep::Upkeep;
+use crate::{room::Room, upkeep::Upkeep};
 
 /// Least room on the database's disk for the platform to call itself ready: the log of a busy minute.
 const SPACE_MIN_BYTES: u64 = 16 * 1024 * 1024;
@@ -120,9 +120,8 @@ impl Database {
     /// Looks whether the disk of the database has that much room: without it the next write may fail.
     fn has_room(&self, bytes: u64) -> impl Fn() -> bool + Send + Sync + 'static {
         // PostgreSQL's disk is another machine's, and watched there.
-        let path = self.sqlite().map(|db| db.path().to_path_buf());
-        // A disk that cannot be looked at is not ready either.
-        move || path.as_ref().is_none_or(|path| fs4::available_space(path).is_ok_and(|free| free >= bytes))
+        let room = self.sqlite().map(|db| Room::beside(db.path(), bytes));
+        move || room.as_ref().is_none_or(Room::is_there)
     }
 
     /// Finishes what is queued and gives the lock, or the connections, back.
