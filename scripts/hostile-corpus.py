@@ -426,8 +426,8 @@ def bodies():
         ({"dto_type": "eccmodel.v1", "dto_id": "t/acme/s/s1/eccmodels/M", "version": 1}, 400), ({"dto_type": "eccmodel.v1", "dto_id": "t/acme/s/s1/eccmodels/../M"}, 400),
     ]):
         yield case(f"touch {number}", json.dumps({**touch, "records": [record]}), expect, None, "application/json", "/v1/triggers/touch")
-    for number, records in enumerate([[], None, {}, "x", [touch["records"][0]] * 2, touch["records"] * 1_001]):
-        expect = 413 if len(json.dumps({**touch, "records": records})) > 65_536 else 400
+    for number, records in enumerate([[], None, {}, "x", [touch["records"][0]] * 2, touch["records"] * 1_001, touch["records"] * 6_000]):
+        expect = 413 if len(json.dumps({**touch, "records": records})) > 384 * 1_024 else 400
         yield case(f"touch list {number}", json.dumps({**touch, "records": records}), expect, None, "application/json", "/v1/triggers/touch")
 
 

@@ -11,13 +11,12 @@ use http::{
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde::{
     Deserialize, Deserializer,
-    de::{DeserializeOwned, MapAccess, Visitor, value::MapAccessDeserializer},
+    de::{self, DeserializeOwned, MapAccess, Unexpected, Visitor, value::MapAccessDeserializer},
 };
 
 use crate::problem::Problem;
 
-/// Longest request body, in bytes: the published bound of every trigger. It holds some 800 records of a touch at the
-/// usual length of a URN, 1,000 at best.
+/// Longest request body, in bytes, unless a route says otherwise: the published bound of every trigger.
 pub(crate) const BODY_MAX_BYTES: usize = 64 * 1024;
 /// Longest wait for a body, well below the time limit of a request: a client that stalls is refused as one (and the
 /// refusal audited), before the request's own limit would cut it off as an action of unknown outcome. 64 KiB in this
@@ -27,11 +26,16 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest name of a field in a refusal, in characters: longer than any of ours.
 const FIELD_MAX_CHARS: usize = 64;
 
-/// Reads a body that says it is JSON.
+/// Reads a body that says it is JSON, of at most [`BODY_MAX_BYTES`].
 pub(crate) async fn read(request: Request) -> Result<Bytes, Problem> {
+    read_up_to(request, BODY_MAX_BYTES).await
+}
+
+/// Reads a body that says it is JSON, of at most `bytes_max`.
+pub(crate) async fn read_up_to(request: Request, bytes_max: usize) -> Result<Bytes, Problem> {
     let (parts, body) = request.into_parts();
     check_media_type(&parts.headers)?;
-    let collected = tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, BODY_MAX_BYTES).collect());
+    let collected = tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, bytes_max).collect());
     let Ok(collected) = collected.await else {
         let message = format!("did not arrive within {} seconds", BODY_TIMEOUT.as_secs());
         return Err(Refusal::field("body", message).into());
@@ -39,7 +43,7 @@ pub(crate) async fn read(request: Request) -> Result<Bytes, Problem> {
     match collected {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => {
-            let message = format!("must be at most {BODY_MAX_BYTES} bytes long");
+            let message = format!("must be at most {bytes_max} bytes long");
             Err(Refusal { code: ErrorCode::PayloadTooLarge, field: "body".to_owned(), message }.into())
         }
         Err(_) => Err(Refusal::field("body", "could not be read to its end").into()),
@@ -91,6 +95,54 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
         }
         deserializer.deserialize_map(FromMap(PhantomData))
     }
+}
+
+/// A whole number. JSON knows no other kind of number, so `6.0` is one too; serde would refuse that.
+pub(crate) fn whole<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: TryFrom<i64>,
+{
+    struct Whole<T>(PhantomData<T>);
+    impl<T: TryFrom<i64>> Visitor<'_> for Whole<T> {
+        type Value = T;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a whole number that is not too large")
+        }
+
+        fn visit_i64<E: de::Error>(self, number: i64) -> Result<T, E> {
+            T::try_from(number).map_err(|_| E::invalid_value(Unexpected::Signed(number), &self))
+        }
+
+        fn visit_u64<E: de::Error>(self, number: u64) -> Result<T, E> {
+            let signed = i64::try_from(number).ok().and_then(|number| T::try_from(number).ok());
+            signed.ok_or_else(|| E::invalid_value(Unexpected::Unsigned(number), &self))
+        }
+
+        fn visit_f64<E: de::Error>(self, number: f64) -> Result<T, E> {
+            #[expect(clippy::cast_possible_truncation, reason = "whole and below 2^53, where both hold every number")]
+            let whole = (number.fract() == 0.0 && number.abs() < 9_007_199_254_740_992.0).then_some(number as i64);
+            let fits = whole.and_then(|number| T::try_from(number).ok());
+            fits.ok_or_else(|| E::invalid_value(Unexpected::Float(number), &self))
+        }
+    }
+    deserializer.deserialize_any(Whole(PhantomData))
+}
+
+/// [`whole`], or nothing.
+pub(crate) fn whole_or_none<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: TryFrom<i64>,
+{
+    struct Number<T>(T);
+    impl<'de, T: TryFrom<i64>> Deserialize<'de> for Number<T> {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            whole(deserializer).map(Self)
+        }
+    }
+    Ok(Option::<Number<T>>::deserialize(deserializer)?.map(|number| number.0))
 }
 
 /// serde says which field in its text or in the path, depending on the mistake; we always say it in `field`.

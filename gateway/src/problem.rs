@@ -136,6 +136,12 @@ impl Problem {
         &self.refusal
     }
 
+    /// The same problem, about that field where it is that something is not there.
+    #[must_use]
+    pub(crate) fn about(self, field: &str) -> Self {
+        if self.refusal.code == ErrorCode::NotFound { self.at(field) } else { self }
+    }
+
     /// The same problem, about that field.
     #[must_use]
     pub(crate) fn at(mut self, field: &str) -> Self {
@@ -216,6 +222,20 @@ impl utoipa::IntoResponses for ReadProblems {
     }
 }
 
+/// The problems a question with a body may answer with.
+pub(crate) struct AskProblems;
+
+impl utoipa::IntoResponses for AskProblems {
+    fn responses() -> BTreeMap<String, RefOr<DocumentedResponse>> {
+        let mut all = ReadProblems::responses();
+        all.extend(documented_all(&[
+            ("413", "The body is larger than its description allows."),
+            ("415", "The body is not application/json."),
+        ]));
+        all
+    }
+}
+
 /// The problems a control action may answer with.
 pub(crate) struct ControlProblems;
 
@@ -227,7 +247,7 @@ impl utoipa::IntoResponses for ControlProblems {
             ("403", "The token lacks the scope that `detail` names, or its holder asked for the operation."),
             ("404", "Unknown, or outside this token's tenants and stores."),
             ("409", "The operation stands where this is not possible; `detail` says where."),
-            ("413", "The body is larger than 64 KiB."),
+            ("413", "The body is larger than its description allows."),
             ("415", "The body is not application/json."),
             ("429", "Too many actions; see Retry-After."),
             ("500", "A fault of ours; the service's log has the cause."),
@@ -248,7 +268,7 @@ impl utoipa::IntoResponses for TriggerProblems {
             ("403", "The token lacks the scope that `detail` names."),
             ("404", "Unknown, or outside this token's tenants and stores."),
             ("409", "The tracking id names another request; `field` names what differs."),
-            ("413", "The body is larger than 64 KiB."),
+            ("413", "The body is larger than its description allows."),
             ("415", "The body is not application/json."),
             ("429", "More requests than one operator, tenant or address may send; nothing was done; see Retry-After."),
             ("500", "A fault of ours; the service's log has the cause."),

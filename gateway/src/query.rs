@@ -16,7 +16,7 @@ const PAGE_SIZE_DEFAULT: usize = 50;
 /// Most entries of a page: one call to the platform, one answer of well under a megabyte.
 pub(crate) const PAGE_SIZE_MAX: usize = 200;
 /// Longest page token, in bytes: ours and the platform's stay under 500.
-pub(crate) const PAGE_TOKEN_MAX_BYTES: usize = 1_024;
+const PAGE_TOKEN_MAX_BYTES: usize = 1_024;
 
 /// Path segments as texts; [`segment`] parses each.
 pub(crate) struct Segments<T>(pub(crate) T);

@@ -20,11 +20,14 @@ pub(super) async fn run(args: Args) -> Result<Exit, CliError> {
     session.output.one(&me, || {
         let scopes: Vec<String> = me["scopes"].as_array().into_iter().flatten().map(|scope| at(scope, "")).collect();
         let tenants = me["tenants"].as_array().into_iter().flatten().map(|tenant| {
-            let stores: Vec<String> =
-                tenant["stores"].as_array().into_iter().flatten().map(|store| at(store, "")).collect();
-            let narrowed =
-                if tenant["stores"].is_array() { format!(" (stores {})", stores.join(", ")) } else { String::new() };
-            format!("{}{narrowed}", at(tenant, "/tenant_id"))
+            let narrowed = |what: &str, key: &str| {
+                let list: Vec<String> = tenant[key].as_array()?.iter().map(|one| at(one, "")).collect();
+                Some(format!("{what} {}", list.join(", ")))
+            };
+            let narrowed: Vec<String> =
+                [narrowed("stores", "stores"), narrowed("only", "scopes")].into_iter().flatten().collect();
+            let name = at(tenant, "/tenant_id");
+            if narrowed.is_empty() { name } else { format!("{name} ({})", narrowed.join("; ")) }
         });
         pairs(&[
             ("subject", at(&me, "/subject")),

@@ -68,12 +68,9 @@ impl AuthLayer {
         let token = single_bearer(request.headers());
         let verified = match (peer.and_then(|peer| peer.identity.as_ref()), token) {
             (None, Ok(token)) => return self.by_token(token, peer.map(|peer| peer.address)),
-            (None, Err(error)) => Err(error),
             (Some(id), Ok(token)) => self.verifier.verify_peer(id, Some(token)),
-            (Some(id), Err(_)) if !request.headers().contains_key(AUTHORIZATION) => {
-                self.verifier.verify_peer(id, None)
-            }
-            (Some(_), Err(error)) => Err(error),
+            (Some(id), Err(_)) if !request.headers().contains_key(AUTHORIZATION) => self.verifier.verify_peer(id, None),
+            (_, Err(error)) => Err(error),
         };
         verified.map_err(Refused::Token)
     }

@@ -7,7 +7,11 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    LEEWAY_S, Operator, StoreAccess, TENANTS_MAX, groups, jws::UniqueObject, rules::TokenRules, verifier::TokenRefusal,
+    LEEWAY_S, Operator, StoreAccess, TENANTS_MAX, groups,
+    jws::UniqueObject,
+    operator::{Granted, Tenants},
+    rules::TokenRules,
+    verifier::TokenRefusal,
 };
 
 /// Under which names an issuer puts what the gateway needs. A name that begins with `/` is a JSON pointer, for claims
@@ -60,13 +64,13 @@ impl ClaimPolicy<'_> {
         self.rules.check(claims, self.names)?;
         let subject: OperatorSubject =
             claims.text("sub")?.ok_or(TokenRefusal::Claim)?.parse().map_err(|_| TokenRefusal::Claim)?;
-        let (scopes, tenants) = if self.rules.groups.is_empty() {
-            (self.scopes(claims)?, self.tenants(claims)?)
+        let granted = if self.rules.groups.is_empty() {
+            Granted::everywhere(self.scopes(claims)?, self.tenants(claims)?)
         } else {
             let held = claims.find(&self.names.groups).map(texts).transpose()?.unwrap_or_default();
             groups::granted(&self.rules.groups, &held)?
         };
-        Ok(Operator::new(subject, scopes, tenants, Timestamp::from_ms(expires_s.saturating_mul(1000))))
+        Ok(Operator::new(subject, granted, Timestamp::from_ms(expires_s.saturating_mul(1000))))
     }
 
     fn check_audience(&self, claims: &UniqueObject) -> Result<(), TokenRefusal> {
@@ -108,7 +112,7 @@ impl ClaimPolicy<'_> {
         }
     }
 
-    fn tenants(&self, claims: &UniqueObject) -> Result<BTreeMap<TenantId, StoreAccess>, TokenRefusal> {
+    fn tenants(&self, claims: &UniqueObject) -> Result<Tenants, TokenRefusal> {
         let Some(list) = claims.find(&self.names.tenants) else { return Ok(BTreeMap::new()) };
         let list = texts(list)?;
         if list.len() > TENANTS_MAX {

@@ -5,7 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::{OperatorScope, StoreId, TenantId};
 use serde::Deserialize;
 
-use super::{StoreAccess, TENANTS_MAX, verifier::TokenRefusal};
+use super::{
+    StoreAccess, TENANTS_MAX,
+    operator::{Granted, Tenants},
+    verifier::TokenRefusal,
+};
 
 /// What one group grants, as configuration gives it.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -30,7 +34,7 @@ pub struct GroupError {
 #[derive(Debug, Clone)]
 struct Grant {
     scopes: BTreeSet<OperatorScope>,
-    tenants: BTreeMap<TenantId, StoreAccess>,
+    tenants: Tenants,
 }
 
 /// Groups by name, and what they grant.
@@ -54,7 +58,7 @@ impl Groups {
 
 fn parse(grant: &GroupGrant) -> Result<Grant, String> {
     let scopes = grant.scopes.iter().map(|text| text.parse().map_err(|error| format!("scope {text:?}: {error}")));
-    let mut tenants = BTreeMap::new();
+    let mut tenants = Tenants::new();
     for text in &grant.tenants {
         tenants.insert(text.parse().map_err(|error| format!("tenant {text:?}: {error}"))?, StoreAccess::All);
     }
@@ -71,51 +75,43 @@ fn parse(grant: &GroupGrant) -> Result<Grant, String> {
     Ok(Grant { scopes: scopes.collect::<Result<_, _>>()?, tenants })
 }
 
-/// Scopes and tenants, as an operator holds them.
-pub(super) type Granted = (BTreeSet<OperatorScope>, BTreeMap<TenantId, StoreAccess>);
-
-/// What the groups in `held` grant together. A group that grants only scopes grants them wherever the others lead, one
-/// that grants only tenants whatever the others allow. Beyond that an operator has one set of scopes for all of its
-/// tenants: groups that would need two sets (reading here, acting there) are refused rather than mixed, since mixing would
-/// grant what no group does.
+/// What the groups in `held` grant together: each its scopes at its tenants. A group that grants only scopes grants them
+/// wherever the others lead, one that grants only tenants whatever the others allow. Nothing is mixed beyond that: who may
+/// act at one tenant and read at another does each where its group says.
 pub(super) fn granted(groups: &Groups, held: &[&str]) -> Result<Granted, TokenRefusal> {
     let grants: Vec<&Grant> = held.iter().filter_map(|name| groups.0.get(*name)).collect();
-    let scopes: BTreeSet<OperatorScope> = grants.iter().flat_map(|grant| grant.scopes.iter().copied()).collect();
-    let mut tenants: BTreeMap<TenantId, StoreAccess> = BTreeMap::new();
+    let mut tenants = Tenants::new();
     for grant in &grants {
-        for (tenant, access) in &grant.tenants {
-            let merged = match (tenants.remove(tenant), access) {
-                (None, access) => access.clone(),
-                (Some(StoreAccess::Only(mut stores)), StoreAccess::Only(more)) => {
-                    stores.extend(more.iter().cloned());
-                    StoreAccess::Only(stores)
-                }
-                _ => StoreAccess::All,
-            };
-            tenants.insert(tenant.clone(), merged);
-        }
+        add(&mut tenants, &grant.tenants);
     }
-    let anywhere =
-        |scope: &OperatorScope| grants.iter().any(|grant| grant.tenants.is_empty() && grant.scopes.contains(scope));
-    let reaches = |grant: &Grant, tenant: &TenantId, store: Option<&StoreId>| match (grant.tenants.get(tenant), store) {
-        (None, _) => false,
-        (Some(access), None) => *access == StoreAccess::All,
-        (Some(access), Some(store)) => access.allows(store),
-    };
-    let held_together = |scope: &OperatorScope, tenant: &TenantId, store: Option<&StoreId>| {
-        let together =
-            |grant: &&Grant| (grant.scopes.is_empty() || grant.scopes.contains(scope)) && reaches(grant, tenant, store);
-        anywhere(scope) || grants.iter().any(together)
-    };
-    let nothing_new = scopes.iter().all(|scope| {
-        tenants.iter().all(|(tenant, access)| match access {
-            StoreAccess::All => held_together(scope, tenant, None),
-            StoreAccess::Only(stores) => stores.iter().all(|store| held_together(scope, tenant, Some(store))),
-        })
-    });
-    if !nothing_new || tenants.len() > TENANTS_MAX {
-        tracing::warn!("an operator's groups grant different scopes for different tenants; such a token is refused");
+    if tenants.len() > TENANTS_MAX {
+        tracing::warn!(TENANTS_MAX, "an operator's groups lead to more tenants than one token may; it is refused");
         return Err(TokenRefusal::Claim);
     }
-    Ok((scopes, tenants))
+    let mut scopes: BTreeMap<OperatorScope, Tenants> = BTreeMap::new();
+    for scope in grants.iter().flat_map(|grant| grant.scopes.iter().copied()) {
+        scopes.entry(scope).or_insert_with(|| {
+            let mut at = Tenants::new();
+            for grant in grants.iter().filter(|grant| grant.scopes.is_empty() || grant.scopes.contains(&scope)) {
+                // Without tenants of its own it grants the scope wherever the others lead.
+                add(&mut at, if grant.tenants.is_empty() { &tenants } else { &grant.tenants });
+            }
+            at
+        });
+    }
+    Ok(Granted::each(scopes, tenants))
+}
+
+fn add(tenants: &mut Tenants, more: &Tenants) {
+    for (tenant, access) in more {
+        let merged = match (tenants.remove(tenant), access) {
+            (None, access) => access.clone(),
+            (Some(StoreAccess::Only(mut stores)), StoreAccess::Only(more)) => {
+                stores.extend(more.iter().cloned());
+                StoreAccess::Only(stores)
+            }
+            _ => StoreAccess::All,
+        };
+        tenants.insert(tenant.clone(), merged);
+    }
 }

@@ -26,7 +26,7 @@ pub use claims::ClaimNames;
 pub use groups::{GroupError, GroupGrant, Groups};
 pub use issuer::{Issuer, IssuerError, IssuerSettings, KeySource, OperatorAlgorithm, PublicKeyText};
 pub use operator::Operator;
-pub(crate) use operator::StoreAccess;
+pub(crate) use operator::{Reach, StoreAccess};
 pub use rules::{TokenRules, TokenType};
 pub use verifier::{OperatorVerifier, TokenRefusal};
 

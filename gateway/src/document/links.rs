@@ -116,8 +116,12 @@ mod tests {
     #[test]
     fn links_lead_somewhere() {
         let document: Value = serde_json::from_str(&crate::openapi_json()).unwrap();
-        let operations: Vec<&Value> =
-            document["paths"].as_object().unwrap().values().flat_map(|item| item.as_object().unwrap().values()).collect();
+        let operations: Vec<&Value> = document["paths"]
+            .as_object()
+            .unwrap()
+            .values()
+            .flat_map(|item| item.as_object().unwrap().values())
+            .collect();
         let mut found = 0;
         for operation in &operations {
             let responses = operation["responses"].as_object().unwrap().values();

@@ -10,12 +10,11 @@ use utoipa::{
         OpenApi, RefOr, Schema, SchemaFormat,
         extensions::Extensions,
         path::{Parameter, ParameterIn},
-        schema::{AdditionalProperties, KnownFormat, Object, OneOf, Type},
+        schema::{AdditionalProperties, KnownFormat, Object, OneOf, SchemaType, Type},
     },
 };
 
 use super::operations;
-use crate::query::PAGE_TOKEN_MAX_BYTES;
 
 /// Of tenants, stores and records; `.` and `..` are none.
 const ID: &str = "^(?!\\.{1,2}$)[A-Za-z0-9._-]{1,64}$";
@@ -24,8 +23,6 @@ const TRACKING_ID: &str = "^(?!\\.{1,2}$)[A-Za-z0-9._:-]{1,128}$";
 /// Control and invisible characters, which no text that people read may hold.
 const UNCLEAN: &str = "\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u180e\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb\
     \u{e0000}-\u{e007f}";
-/// Of `next_page_token`: opaque, and fit for a URL.
-const PAGE_TOKEN: &str = "^[A-Za-z0-9_-]*$";
 /// Actions of the audit log.
 const ACTION: &str = "^[A-Za-z][A-Za-z -]{0,63}$";
 /// Outcomes of the audit log.
@@ -83,11 +80,7 @@ impl Rule {
                 ..Self::pattern(TIME)
             },
             // Opaque: only an answer of the gateway has one that means something.
-            "page_token" => Self {
-                format: Some(SchemaFormat::Custom("page-token".to_owned())),
-                length_max: Some(PAGE_TOKEN_MAX_BYTES),
-                ..Self::pattern(PAGE_TOKEN)
-            },
+            "page_token" => Self { format: Some(SchemaFormat::Custom("page-token".to_owned())), ..Self::default() },
             "plan_id" => Self { format: Some(SchemaFormat::Custom("plan-id".to_owned())), ..Self::default() },
             _ => return None,
         })
@@ -121,12 +114,24 @@ pub(super) fn add(document: &mut OpenApi) {
     }
     if let Some(components) = &mut document.components {
         components.schemas.insert("TouchRecord".to_owned(), RefOr::T(touch_record()));
+        if let Some(RefOr::T(Schema::Object(event))) = components.schemas.get_mut("OperationEvent")
+            && let Some(RefOr::T(Schema::Object(data))) = event.properties.get_mut("data")
+        {
+            let operation = ("contentSchema", json!({"$ref": "#/components/schemas/Operation"}));
+            data.extensions.get_or_insert_default().merge(Extensions::from_iter([operation]));
+        }
     }
 }
 
 fn of_parameter(parameter: &mut Parameter) {
-    let Some(rule) = Rule::of(&parameter.name) else { return };
     let Some(RefOr::T(Schema::Object(object))) = &mut parameter.schema else { return };
+    // Left out is left out: no parameter or header can be null.
+    if let SchemaType::Array(types) = &object.schema_type
+        && let [kind, Type::Null] | [Type::Null, kind] = types.as_slice()
+    {
+        object.schema_type = SchemaType::Type(kind.clone());
+    }
+    let Some(rule) = Rule::of(&parameter.name) else { return };
     if matches!(parameter.parameter_in, ParameterIn::Path) {
         object.example = rule.example.map(Value::from);
     }
@@ -135,6 +140,9 @@ fn of_parameter(parameter: &mut Parameter) {
 
 fn of_body(object: &mut Object) {
     for (name, property) in &mut object.properties {
+        if let (true, RefOr::T(Schema::Array(records))) = (name == "records", &mut *property) {
+            records.unique_items = true;
+        }
         let RefOr::T(Schema::Object(object)) = property else { continue };
         if let Some(rule) = Rule::of(name) {
             rule.set(object);
@@ -160,7 +168,6 @@ fn of_body(object: &mut Object) {
 /// A record's URN is its type's.
 fn touch_record() -> Schema {
     let id = "(?!\\.{1,2}(/|$))[A-Za-z0-9._-]{1,64}";
-    let text = |description: &str| Object { description: Some(description.to_owned()), ..string() };
     let kinds = DtoType::ALL.iter().map(|dto_type| {
         let place = match dto_type.scope() {
             RecordScope::Tenant => format!("t/{id}"),
@@ -168,9 +175,10 @@ fn touch_record() -> Schema {
         };
         let mut object = Object::new();
         object.schema_type = Type::Object.into();
-        let dto_type_of = Object { enum_values: Some(vec![json!(dto_type.as_str())]), ..text("Its type.") };
-        let dto_id =
-            Object { pattern: Some(format!("^{place}/{}/{id}$", dto_type.collection().as_str())), ..text("Its URN.") };
+        let mut dto_type_of = text("Its type.");
+        dto_type_of.enum_values = Some(vec![json!(dto_type.as_str())]);
+        let mut dto_id = text("Its URN.");
+        dto_id.pattern = Some(format!("^{place}/{}/{id}$", dto_type.collection().as_str()));
         object.properties.insert("dto_type".to_owned(), RefOr::T(Schema::Object(dto_type_of)));
         object.properties.insert("dto_id".to_owned(), RefOr::T(Schema::Object(dto_id)));
         object.required = vec!["dto_type".to_owned(), "dto_id".to_owned()];
@@ -183,9 +191,10 @@ fn touch_record() -> Schema {
     Schema::OneOf(record)
 }
 
-fn string() -> Object {
+fn text(description: &str) -> Object {
     let mut object = Object::new();
     object.schema_type = Type::String.into();
+    object.description = Some(description.to_owned());
     object
 }
 

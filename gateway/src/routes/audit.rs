@@ -10,7 +10,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::records::enum_text;
 use crate::{
-    auth::{Operator, StoreAccess},
+    auth::Operator,
     backend::{Peer, call},
     problem::{Problem, ReadProblems},
     query::{NextPage, PageParams, Parameters},
@@ -33,7 +33,7 @@ pub(crate) struct AuditParams {
     /// Only this tracking id.
     tracking_id: Option<String>,
     /// Only on behalf of exactly this operator.
-    #[param(max_length = 255)]
+    #[param(min_length = 1, max_length = 255)]
     operator: Option<String>,
     /// Only this action, e.g. `SelfEnqueue`.
     action: Option<String>,
@@ -98,7 +98,7 @@ pub(crate) async fn list_audit(
     operator: Operator,
     parameters: Parameters,
 ) -> Result<Json<AuditList>, Problem> {
-    operator.require(OperatorScope::AuditRead)?;
+    let reach = operator.require(OperatorScope::AuditRead)?;
     let page = parameters.page(&["tenant", "tracking_id", "operator", "action", "outcome", "since", "until"])?;
     let subject: Option<String> = parameters.optional("operator")?;
     let subject = subject.map(|text| named_operator(&text)).transpose()?;
@@ -115,15 +115,13 @@ pub(crate) async fn list_audit(
     let (since, until) = (time("since")?, time("until")?);
     let tracking_id: Option<TrackingId> = parameters.optional("tracking_id")?;
     let tenant: Option<TenantId> = parameters.optional("tenant")?;
-    if let Some(tenant) = &tenant
-        && *operator.tenant(tenant)? != StoreAccess::All
-    {
-        return Err(Problem::not_found());
+    if let Some(tenant) = &tenant {
+        reach.whole(tenant)?;
     }
-    let tenant_ids: Vec<String> = operator
-        .access()
-        .filter(|(known, access)| **access == StoreAccess::All && tenant.as_ref().is_none_or(|asked| asked == *known))
-        .map(|(tenant, _)| tenant.to_string())
+    let tenant_ids: Vec<String> = reach
+        .whole_tenants()
+        .filter(|known| tenant.as_ref().is_none_or(|asked| asked == *known))
+        .map(ToString::to_string)
         .collect();
     // What cannot be anybody's subject has done nothing.
     let nobody = matches!(subject, Some(None));

@@ -8,7 +8,7 @@ use proto::cqs::v1::{
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::wire;
+use crate::{body, wire};
 
 /// Who did something, when and why.
 #[derive(Debug, Serialize, ToSchema)]
@@ -36,11 +36,11 @@ impl Act {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Limits {
     /// Labels a second that may be begun; 0 or left out: no limit.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "body::whole")]
     #[schema(minimum = 0, maximum = 1_000_000)]
     pub(crate) throttle_per_s: i32,
     /// Labels that may be in workers' hands at once; 0 or left out: no limit.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "body::whole")]
     #[schema(minimum = 0, maximum = 1_000_000)]
     pub(crate) max_in_flight: i32,
 }
@@ -63,9 +63,11 @@ impl Limits {
 #[serde(deny_unknown_fields)]
 pub(crate) struct StopWhen {
     /// It stops when more than this share of the labels handled in a stage failed, in percent.
+    #[serde(deserialize_with = "body::whole")]
     #[schema(minimum = 0, maximum = 99)]
     pub(crate) failure_ratio_percent: i32,
     /// Not before so many labels were handled or failed in the stage.
+    #[serde(deserialize_with = "body::whole")]
     #[schema(minimum = 1, maximum = 1_000_000)]
     pub(crate) min_sample: i32,
 }

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use super::records::{self, Counted};
 use crate::{
-    auth::{Operator, StoreAccess},
+    auth::Operator,
     problem::{Problem, ReadProblems},
     query::{NextPage, PageParams, Parameters, Segments, segment},
     state::Gateway,
@@ -61,12 +61,10 @@ pub(crate) async fn list_designs(
     Segments(tenant): Segments<String>,
     parameters: Parameters,
 ) -> Result<Json<DesignList>, Problem> {
-    operator.require(OperatorScope::LabelsRead)?;
+    let reach = operator.require(OperatorScope::LabelsRead)?;
     let tenant: TenantId = segment("tenant", &tenant)?;
     // A design is the whole tenant's: for a token of single stores it does not exist.
-    if *operator.tenant(&tenant)? != StoreAccess::All {
-        return Err(Problem::not_found());
-    }
+    reach.whole(&tenant)?;
     let page = parameters.page(&[])?;
     let (urns, next) =
         records::list(&gateway, (DESIGNS.dto_type, AliasName::ByTenant), &Urn::Tenant(tenant), &page).await?;

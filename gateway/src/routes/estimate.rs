@@ -5,7 +5,7 @@ use proto::cqs::v1::{ListOperationsRequest, Operation, OperationState};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::operations::visible;
+use super::operations::reached;
 use crate::{
     auth::Operator,
     backend::{Peer, call},
@@ -55,10 +55,12 @@ pub(super) async fn estimate(
     let Ok(list) = call(Peer::Cqs, gateway.cqs().list_operations(request)).await else {
         return Estimate::none("cqs did not say how long earlier operations took");
     };
+    let reach = operator.require(trigger.scope());
+    let seen = |operation: &Operation| reach.as_ref().is_ok_and(|reach| reached(*reach, operation).is_ok());
     let measured = list
         .operations
         .iter()
-        .filter(|operation| operation.queue_name == trigger.service().as_str() && visible(operator, operation))
+        .filter(|operation| operation.queue_name == trigger.service().as_str() && seen(operation))
         .find_map(|operation| Some((operation, rate(operation)?)));
     let Some((operation, rate)) = measured else {
         return Estimate::none("no finished operation of this service among the last 50 handled at least 100 labels");

@@ -18,6 +18,7 @@ use futures::{Stream, stream};
 use http::{HeaderMap, HeaderName, StatusCode};
 use proto::cqs::v1::Operation as WireOperation;
 use tokio::time::Instant;
+use utoipa::ToSchema;
 
 use super::{funnel, operation_view::operation, operations::find_visible};
 use crate::{
@@ -35,6 +36,23 @@ const COME_BACK_AFTER: Duration = Duration::from_secs(2);
 /// The last event a client has.
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
+/// One event of the stream, once its lines are taken apart.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes what `event` writes")]
+pub(crate) struct OperationEvent {
+    /// Always `operation`.
+    #[schema(pattern = "^operation$")]
+    event: String,
+    /// `revision` of the operation: what `Last-Event-ID` names.
+    #[schema(pattern = "^[0-9]{1,18}$")]
+    id: String,
+    /// The operation, as JSON.
+    #[schema(content_media_type = "application/json")]
+    data: String,
+    /// Milliseconds after which to come back when the stream breaks; with the first event.
+    retry: Option<u32>,
+}
+
 /// Follow an operation.
 #[utoipa::path(
     get, path = "/v1/tenants/{tenant}/operations/{tracking_id}/events", operation_id = "get_operation_events",
@@ -48,7 +66,7 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
         ("Last-Event-ID" = Option<String>, Header, description = "Id of the last event one has; only newer ones are sent.")
     ),
     responses(
-        (status = 200, description = "The stream.", body = String, content_type = "text/event-stream"),
+        (status = 200, description = "The stream.", body = OperationEvent, content_type = "text/event-stream"),
         (status = 204, description = "It is over, and `Last-Event-ID` is the last event there is."),
         (status = 429, description = "Too many streams are open."),
         ReadProblems
@@ -60,11 +78,11 @@ pub(crate) async fn get_operation_events(
     Segments((tenant, tracking_id)): Segments<(String, String)>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    operator.require(OperatorScope::OperationsRead)?;
+    let reach = operator.require(OperatorScope::OperationsRead)?;
     let tenant: TenantId = segment("tenant", &tenant)?;
     let tracking_id: TrackingId = segment("tracking_id", &tracking_id)?;
     let last = last_event(&headers)?;
-    let found = find_visible(&gateway, &operator, (&tenant, &tracking_id)).await?;
+    let found = find_visible(&gateway, reach, (&tenant, &tracking_id)).await?;
     if funnel::is_over(found.state()) && last.is_some_and(|last| last >= found.revision) {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }

@@ -74,7 +74,7 @@ pub(crate) struct FailureParams {
     /// Only of this service.
     service: Option<String>,
     /// Only with exactly this cause.
-    #[param(max_length = 1_000, pattern = "^[^\\u0000]*$")]
+    #[param(min_length = 1, max_length = 1_000, pattern = "^[^\\u0000]*$")]
     cause: Option<String>,
 }
 
@@ -96,13 +96,13 @@ pub(crate) async fn list_failures(
     Segments((tenant, tracking_id)): Segments<(String, String)>,
     parameters: Parameters,
 ) -> Result<Json<FailureList>, Problem> {
-    operator.require(OperatorScope::OperationsRead)?;
+    let reach = operator.require(OperatorScope::OperationsRead)?;
     let tenant: TenantId = segment("tenant", &tenant)?;
     let tracking_id: TrackingId = segment("tracking_id", &tracking_id)?;
     let page = parameters.page(&["service", "cause"])?;
     let service: Option<ServiceName> = parameters.optional("service")?;
     let cause: Option<String> = parameters.optional("cause")?;
-    find_visible(&gateway, &operator, (&tenant, &tracking_id)).await?;
+    find_visible(&gateway, reach, (&tenant, &tracking_id)).await?;
     let request = ListFailuresRequest {
         tenant_id: tenant.to_string(),
         tracking_id: tracking_id.to_string(),
@@ -119,7 +119,10 @@ pub(crate) async fn list_failures(
 fn bounded(cause: Option<&str>) -> Result<String, domain::Refusal> {
     let cause = cause.unwrap_or_default();
     if cause.chars().count() > CAUSE_MAX_CHARS || cause.contains('\0') {
-        return Err(domain::Refusal::field("cause", format!("must be at most {CAUSE_MAX_CHARS} characters, none of them NUL")));
+        return Err(domain::Refusal::field(
+            "cause",
+            format!("must be at most {CAUSE_MAX_CHARS} characters, none of them NUL"),
+        ));
     }
     Ok(cause.to_owned())
 }
@@ -216,7 +219,7 @@ async fn retried(
     (request, attempt): (Request, &mut Attempt),
 ) -> Result<RetryAccepted, Failure> {
     let named = (segment::<TenantId>("tenant", &tenant), segment::<TrackingId>("tracking_id", &tracking_id));
-    attempt.tenant = named.0.as_ref().ok().filter(|tenant| operator.tenant(tenant).is_ok()).cloned();
+    attempt.tenant = named.0.as_ref().ok().filter(|tenant| operator.knows(tenant)).cloned();
     let bytes = body::read(request).await?;
     attempt.body(&bytes);
     let parsed = body::parse::<RetryFailedRequest>(&bytes);
@@ -224,14 +227,14 @@ async fn retried(
         attempt.reason = body.reason.parse().ok();
         attempt.tracking_id = body.tracking_id.parse().ok();
     }
-    operator.require(OperatorScope::OperationsControl)?;
+    let reach = operator.require(OperatorScope::OperationsControl)?;
     let (tenant, parent) = (named.0?, named.1?);
     let body = parsed?;
     let reason: Reason = proto::parse_field("reason", &body.reason)?;
     let retry: TrackingId = proto::parse_field("tracking_id", &body.tracking_id)?;
     let service: Option<ServiceName> =
         body.service.as_deref().map(|service| proto::parse_field("service", service)).transpose()?;
-    find_visible(gateway, operator, (&tenant, &parent)).await?;
+    find_visible(gateway, reach, (&tenant, &parent)).await?;
     gateway.rates.tenant_action(&tenant)?;
     let request = RetryFailuresRequest {
         tenant_id: tenant.to_string(),

@@ -191,11 +191,11 @@ pub(crate) async fn get_label(
     operator: Operator,
     Segments((tenant, store, label)): Segments<(String, String, String)>,
 ) -> Result<Json<Label>, Problem> {
-    operator.require(OperatorScope::LabelsRead)?;
+    let reach = operator.require(OperatorScope::LabelsRead)?;
     let tenant: TenantId = segment("tenant", &tenant)?;
     let store: StoreId = segment("store", &store)?;
     let label: RecordId = segment("label", &label)?;
-    operator.store(&tenant, &store)?;
+    reach.store(&tenant, &store)?;
     let of_label = |dto_type| key(dto_type, &Urn::in_store(&tenant, &store, dto_type, &label));
     let types = [DtoType::StoreEsl, DtoType::EccLink, DtoType::StudioLink, DtoType::EslImage, DtoType::StoreEslStatus];
     let dtos = records::get_many(&gateway, types.into_iter().map(of_label).collect()).await?;

@@ -47,11 +47,11 @@ pub(crate) async fn get_label_image(
     Segments((tenant, store, label)): Segments<(String, String, String)>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    operator.require(OperatorScope::LabelsRead)?;
+    let reach = operator.require(OperatorScope::LabelsRead)?;
     let tenant: TenantId = segment("tenant", &tenant)?;
     let store: StoreId = segment("store", &store)?;
     let label: RecordId = segment("label", &label)?;
-    operator.store(&tenant, &store)?;
+    reach.store(&tenant, &store)?;
     let urn = |dto_type| Urn::in_store(&tenant, &store, dto_type, &label);
     let dtos = records::get_many(&gateway, vec![key(DtoType::EslImage, &urn(DtoType::EslImage))]).await?;
     let chosen: EslImage = decode(dtos.first(), DtoType::EslImage)?.ok_or_else(Problem::not_found)?;

@@ -17,6 +17,9 @@ pub(crate) struct TenantAccess {
     /// The only stores; absent: all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     stores: Option<Vec<String>>,
+    /// The scopes that hold here, where they are not all that the token has; absent: all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scopes: Option<Vec<String>>,
 }
 
 /// What the token says.
@@ -24,7 +27,7 @@ pub(crate) struct TenantAccess {
 pub(crate) struct Me {
     /// `sub`, as it stands in audit rows.
     subject: String,
-    /// The scopes it has, of those this gateway knows.
+    /// The scopes it has, of those this gateway knows, at one of its tenants at least.
     scopes: Vec<String>,
     /// The tenants it may act on.
     tenants: Vec<TenantAccess>,
@@ -39,6 +42,7 @@ pub(crate) struct Me {
     responses((status = 200, description = "Subject, scopes, tenants, expiry.", body = Me), ReadProblems)
 )]
 pub(crate) async fn get_me(operator: Operator) -> Json<Me> {
+    let all = operator.scopes().count();
     let tenants = operator
         .access()
         .map(|(tenant, access)| TenantAccess {
@@ -47,6 +51,8 @@ pub(crate) async fn get_me(operator: Operator) -> Json<Me> {
                 StoreAccess::All => None,
                 StoreAccess::Only(stores) => Some(stores.iter().map(ToString::to_string).collect()),
             },
+            scopes: Some(operator.scopes_at(tenant).map(|scope| scope.to_string()).collect::<Vec<_>>())
+                .filter(|here| here.len() < all),
         })
         .collect();
     Json(Me {

@@ -19,7 +19,7 @@ use super::{
     triggers::POLL_AFTER_S,
 };
 use crate::{
-    auth::{Operator, StoreAccess},
+    auth::{Operator, Reach},
     backend::{Peer, call},
     problem::{Problem, ReadProblems},
     query::{NextPage, PageParams, Parameters, Segments, segment},
@@ -47,9 +47,9 @@ pub(crate) async fn list_operations(
     operator: Operator,
     parameters: Parameters,
 ) -> Result<Json<OperationList>, Problem> {
-    operator.require(OperatorScope::OperationsRead)?;
-    let tenants = operator.tenants().map(ToString::to_string).collect();
-    page(&gateway, &operator, tenants, &parameters).await
+    let reach = operator.require(OperatorScope::OperationsRead)?;
+    let tenants = reach.tenants().map(ToString::to_string).collect();
+    page(&gateway, reach, tenants, &parameters).await
 }
 
 /// Operations of one tenant, newest first.
@@ -65,10 +65,10 @@ pub(crate) async fn list_tenant_operations(
     Segments(tenant): Segments<String>,
     parameters: Parameters,
 ) -> Result<Json<OperationList>, Problem> {
-    operator.require(OperatorScope::OperationsRead)?;
+    let reach = operator.require(OperatorScope::OperationsRead)?;
     let tenant: TenantId = segment("tenant", &tenant)?;
-    operator.tenant(&tenant)?;
-    page(&gateway, &operator, vec![tenant.to_string()], &parameters).await
+    reach.tenant(&tenant)?;
+    page(&gateway, reach, vec![tenant.to_string()], &parameters).await
 }
 
 /// One operation with its counts.
@@ -90,10 +90,10 @@ pub(crate) async fn get_operation(
     operator: Operator,
     Segments((tenant, tracking_id)): Segments<(String, String)>,
 ) -> Result<Response, Problem> {
-    operator.require(OperatorScope::OperationsRead)?;
+    let reach = operator.require(OperatorScope::OperationsRead)?;
     let tenant: TenantId = segment("tenant", &tenant)?;
     let tracking_id: TrackingId = segment("tracking_id", &tracking_id)?;
-    let found = find_visible(&gateway, &operator, (&tenant, &tracking_id)).await?;
+    let found = find_visible(&gateway, reach, (&tenant, &tracking_id)).await?;
     let over = funnel::is_over(found.state());
     let mut response = Json(operation(found)?).into_response();
     if !over {
@@ -105,18 +105,19 @@ pub(crate) async fn get_operation(
 /// The operation of that name; for a token that does not reach it there is none.
 pub(super) async fn find_visible(
     gateway: &Gateway,
-    operator: &Operator,
+    reach: Reach<'_>,
     (tenant, tracking_id): (&TenantId, &TrackingId),
 ) -> Result<WireOperation, Problem> {
-    operator.tenant(tenant)?;
+    reach.tenant(tenant)?;
     let request = GetOperationRequest { tenant_id: tenant.to_string(), tracking_id: tracking_id.to_string() };
     let found = call(Peer::Cqs, gateway.cqs().get_operation(request)).await?;
-    if visible(operator, &found) { Ok(found) } else { Err(Problem::not_found()) }
+    reached(reach, &found)?;
+    Ok(found)
 }
 
 async fn page(
     gateway: &Gateway,
-    operator: &Operator,
+    reach: Reach<'_>,
     tenant_ids: Vec<String>,
     parameters: &Parameters,
 ) -> Result<Json<OperationList>, Problem> {
@@ -126,16 +127,20 @@ async fn page(
     }
     let request = ListOperationsRequest { tenant_ids, page_size: page.wire_size(), page_token: page.token };
     let answer = call(Peer::Cqs, gateway.cqs().list_operations(request)).await?;
-    let operations =
-        answer.operations.into_iter().filter(|found| visible(operator, found)).map(operation).collect::<Result<_, _>>();
+    let operations = answer
+        .operations
+        .into_iter()
+        .filter(|found| reached(reach, found).is_ok())
+        .map(operation)
+        .collect::<Result<_, _>>();
     Ok(Json(OperationList { operations: operations?, next: answer.next_page_token.into() }))
 }
 
-/// Whether the token reaches what the operation was asked for. A scope that is no URN is the whole tenant's.
-pub(super) fn visible(operator: &Operator, found: &WireOperation) -> bool {
+/// Refuses unless the token reaches what the operation was asked for. A scope that is no URN is the whole tenant's.
+pub(super) fn reached(reach: Reach<'_>, found: &WireOperation) -> Result<(), Problem> {
     match (found.tenant_id.parse::<TenantId>(), found.scope.parse::<Urn>()) {
-        (Ok(tenant), Ok(scope)) => *scope.tenant() == tenant && operator.reaches(&scope),
-        (Ok(tenant), Err(_)) => matches!(operator.tenant(&tenant), Ok(StoreAccess::All)),
-        (Err(_), _) => false,
+        (Ok(tenant), Ok(scope)) if *scope.tenant() == tenant => reach.record(&scope),
+        (Ok(tenant), Err(_)) => reach.whole(&tenant),
+        (Ok(_), Ok(_)) | (Err(_), _) => Err(Problem::not_found()),
     }
 }

@@ -19,10 +19,10 @@ use utoipa::ToSchema;
 
 use super::trigger_call::not_configured;
 use crate::{
-    auth::{Operator, StoreAccess},
+    auth::Operator,
     backend::{CallError, Peer, call},
     body,
-    problem::{Problem, ReadProblems},
+    problem::{AskProblems, Problem},
     state::Gateway,
 };
 
@@ -44,6 +44,7 @@ pub(crate) struct ModelRefreshPreviewRequest {
     model_id: String,
     /// Labels to render, 1 to 24. Left out: 24.
     #[schema(minimum = 1, maximum = 24)]
+    #[serde(default, deserialize_with = "body::whole_or_none")]
     sample: Option<i32>,
 }
 
@@ -59,6 +60,7 @@ pub(crate) struct DesignRefreshPreviewRequest {
     design_id: String,
     /// Labels to render, 1 to 24. Left out: 24.
     #[schema(minimum = 1, maximum = 24)]
+    #[serde(default, deserialize_with = "body::whole_or_none")]
     sample: Option<i32>,
 }
 
@@ -135,7 +137,7 @@ pub(crate) struct Preview {
         description = "At most 64 KiB.",
         example = json!({"tenant_id": "demo", "store_id": "berlin", "model_id": "standard", "sample": 6})
     ),
-    responses((status = 200, description = "The sample.", body = Preview), ReadProblems)
+    responses((status = 200, description = "The sample.", body = Preview), AskProblems)
 )]
 pub(crate) async fn preview_model_refresh(
     State(gateway): State<Arc<Gateway>>,
@@ -144,13 +146,13 @@ pub(crate) async fn preview_model_refresh(
 ) -> Result<Json<Preview>, Problem> {
     let bytes = body::read(request).await?;
     let parsed = body::parse::<ModelRefreshPreviewRequest>(&bytes);
-    operator.require(Trigger::ModelRefresh.scope())?;
+    let reach = operator.require(Trigger::ModelRefresh.scope())?;
     let asked = parsed?;
     let tenant: TenantId = proto::parse_field("tenant_id", &asked.tenant_id)?;
     let store: StoreId = proto::parse_field("store_id", &asked.store_id)?;
     let model: RecordId = proto::parse_field("model_id", &asked.model_id)?;
     let sample = sample(asked.sample)?;
-    operator.store(&tenant, &store)?;
+    reach.store(&tenant, &store)?;
     let mut client = gateway.ecc_triggers().ok_or_else(|| Problem::from(not_configured(Trigger::ModelRefresh)))?;
     let request = WireModelRefresh {
         tenant_id: tenant.to_string(),
@@ -171,7 +173,7 @@ pub(crate) async fn preview_model_refresh(
         description = "At most 64 KiB.",
         example = json!({"tenant_id": "demo", "design_id": "poster", "sample": 6})
     ),
-    responses((status = 200, description = "The sample.", body = Preview), ReadProblems)
+    responses((status = 200, description = "The sample.", body = Preview), AskProblems)
 )]
 pub(crate) async fn preview_design_refresh(
     State(gateway): State<Arc<Gateway>>,
@@ -180,15 +182,13 @@ pub(crate) async fn preview_design_refresh(
 ) -> Result<Json<Preview>, Problem> {
     let bytes = body::read(request).await?;
     let parsed = body::parse::<DesignRefreshPreviewRequest>(&bytes);
-    operator.require(Trigger::DesignRefresh.scope())?;
+    let reach = operator.require(Trigger::DesignRefresh.scope())?;
     let asked = parsed?;
     let tenant: TenantId = proto::parse_field("tenant_id", &asked.tenant_id)?;
     let design: RecordId = proto::parse_field("design_id", &asked.design_id)?;
     let sample = sample(asked.sample)?;
     // A design is its tenant's: for a token of single stores there is none.
-    if *operator.tenant(&tenant)? != StoreAccess::All {
-        return Err(Problem::not_found());
-    }
+    reach.whole(&tenant)?;
     let mut client = gateway.studio_triggers().ok_or_else(|| Problem::from(not_configured(Trigger::DesignRefresh)))?;
     let request = WireDesignRefresh {
         tenant_id: tenant.to_string(),

@@ -58,9 +58,9 @@ pub(super) fn readable_store(
     operator: &Operator,
     (tenant, store): (&str, &str),
 ) -> Result<(TenantId, StoreId), Problem> {
-    operator.require(OperatorScope::LabelsRead)?;
+    let reach = operator.require(OperatorScope::LabelsRead)?;
     let (tenant, store) = (segment("tenant", tenant)?, segment("store", store)?);
-    operator.store(&tenant, &store)?;
+    reach.store(&tenant, &store)?;
     Ok((tenant, store))
 }
 

@@ -39,10 +39,10 @@ pub(crate) async fn list_stores(
     Segments(tenant): Segments<String>,
     parameters: Parameters,
 ) -> Result<Json<StoreList>, Problem> {
-    operator.require(OperatorScope::LabelsRead)?;
+    let reach = operator.require(OperatorScope::LabelsRead)?;
     let tenant: TenantId = segment("tenant", &tenant)?;
     let page = parameters.page(&[])?;
-    let (stores, next) = match operator.tenant(&tenant)? {
+    let (stores, next) = match reach.tenant(&tenant)? {
         StoreAccess::All => all(&gateway, &tenant, page).await?,
         StoreAccess::Only(stores) => only(&gateway, &tenant, stores, &page).await?,
     };

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use super::records;
 use crate::{
-    auth::{Operator, StoreAccess},
+    auth::{Operator, Reach, StoreAccess},
     problem::{Problem, ReadProblems},
     query::{NextPage, PageParams, Parameters},
     state::Gateway,
@@ -49,15 +49,15 @@ pub(crate) async fn list_tenants(
     operator: Operator,
     parameters: Parameters,
 ) -> Result<Json<TenantList>, Problem> {
-    operator.require(OperatorScope::LabelsRead)?;
-    let (page, next) = parameters.page(&[])?.over(operator.tenants())?;
-    let counts: Vec<_> = page.into_iter().map(|tenant| counted(&gateway, &operator, tenant.clone())).collect();
+    let reach = operator.require(OperatorScope::LabelsRead)?;
+    let (page, next) = parameters.page(&[])?.over(reach.tenants())?;
+    let counts: Vec<_> = page.into_iter().map(|tenant| counted(&gateway, reach, tenant.clone())).collect();
     let tenants = stream::iter(counts).buffered(COUNTS_AT_ONCE).try_collect().await?;
     Ok(Json(TenantList { tenants, next: next.into() }))
 }
 
-async fn counted(gateway: &Gateway, operator: &Operator, tenant: TenantId) -> Result<Tenant, Problem> {
-    let parents = match operator.tenant(&tenant)? {
+async fn counted(gateway: &Gateway, reach: Reach<'_>, tenant: TenantId) -> Result<Tenant, Problem> {
+    let parents = match reach.tenant(&tenant)? {
         StoreAccess::All => vec![Urn::Tenant(tenant.clone())],
         StoreAccess::Only(stores) => stores.iter().map(|store| Urn::Store(tenant.clone(), store.clone())).collect(),
     };

@@ -25,6 +25,9 @@ use crate::{
     state::Gateway,
 };
 
+/// Longest body, in bytes: [`TOUCH_MAX`] records of the longest ids, a reason, and white space.
+const BODY_MAX_BYTES: usize = 384 * 1024;
+
 /// One record, by type and URN.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -85,7 +88,7 @@ struct Asked {
     security(("operator" = ["trigger:touch"])),
     request_body(
         content = TouchRequest,
-        description = "At most 64 KiB, which is some 800 records of the usual length.",
+        description = "At most 384 KiB, which is 1,000 records of the longest names.",
         example = json!({
             "records": [{"dto_type": "eccmodel.v1", "dto_id": "t/demo/s/berlin/eccmodels/standard"}],
             "reason": "CHG-119: announce the model again", "tracking_id": "CHG-119", "dry_run": true
@@ -114,7 +117,7 @@ async fn touch(
     request: Request,
     attempt: &mut Attempt,
 ) -> Result<TouchAnswer, Failure> {
-    let bytes = body::read(request).await?;
+    let bytes = body::read_up_to(request, BODY_MAX_BYTES).await?;
     let asked = asked(operator, &bytes, attempt)?;
     if let Some(tenant) = &attempt.tenant {
         gateway.rates.tenant_action(tenant)?;
@@ -129,9 +132,9 @@ fn asked(operator: &Operator, bytes: &Bytes, attempt: &mut Attempt) -> Result<As
         attempt.tracking_id = request.tracking_id.parse().ok();
         attempt.reason = request.reason.parse().ok();
         let first = request.records.first().and_then(|Object(record)| record.dto_id.parse::<Urn>().ok());
-        attempt.tenant = first.map(|urn| urn.tenant().clone()).filter(|tenant| operator.tenant(tenant).is_ok());
+        attempt.tenant = first.map(|urn| urn.tenant().clone()).filter(|tenant| operator.knows(tenant));
     }
-    operator.require(OperatorScope::TriggerTouch)?;
+    let reach = operator.require(OperatorScope::TriggerTouch)?;
     let request = parsed?;
     let reason = proto::parse_field("reason", &request.reason)?;
     let tracking_id = proto::parse_field("tracking_id", &request.tracking_id)?;
@@ -144,9 +147,7 @@ fn asked(operator: &Operator, bytes: &Bytes, attempt: &mut Attempt) -> Result<As
         let field = format!("records[{index}].dto_id");
         let dto_type: DtoType = proto::parse_field(&format!("records[{index}].dto_type"), &record.dto_type)?;
         let urn = Urn::record(dto_type, &record.dto_id).map_err(|error| Refusal::field(&field, error))?;
-        if !operator.reaches(&urn) {
-            return Err(Problem::not_found().at(&field));
-        }
+        reach.record(&urn).map_err(|problem| problem.about(&field))?;
         if seen.first().is_some_and(|first: &Urn| first.tenant() != urn.tenant()) {
             return Err(Refusal::field(field, "is of another tenant than the records before").into());
         }

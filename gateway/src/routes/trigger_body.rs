@@ -87,6 +87,7 @@ macro_rules! trigger_body {
             plan_id: Option<String>,
             /// Labels that may have come or gone since the plan, summed over stores. Left out: none. With `plan_id` only.
             #[schema(minimum = 0)]
+            #[serde(default, deserialize_with = "crate::body::whole_or_none")]
             max_drift: Option<i64>,
             /// How fast it may go; left out: as fast as there are workers.
             #[schema(value_type = Option<$crate::routes::control_view::Limits>)]

@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     audit::{Attempt, AuditedBy, Failure},
-    auth::{Operator, StoreAccess},
+    auth::Operator,
     backend::{CallError, Peer},
     body, plan,
     problem::Problem,
@@ -210,9 +210,9 @@ fn asked<B: TriggerBody>(
         let common = request.common();
         attempt.tracking_id = common.tracking_id.parse().ok();
         attempt.reason = common.reason.parse().ok();
-        attempt.tenant = common.tenant_id.parse().ok().filter(|tenant| operator.tenant(tenant).is_ok());
+        attempt.tenant = common.tenant_id.parse().ok().filter(|tenant| operator.knows(tenant));
     }
-    operator.require(B::TRIGGER.scope())?;
+    let reach = operator.require(B::TRIGGER.scope())?;
     let request = parsed?;
     let common = request.common();
     let sla = common.sla_timestamp.map(|text| wire::parse_time("sla_timestamp", text)).transpose()?;
@@ -235,7 +235,13 @@ fn asked<B: TriggerBody>(
         stop_when: common.terms.1.map(StopWhen::to_wire).transpose()?,
         approval: None,
     };
-    if reached(operator, &asked) { Ok(asked) } else { Err(unknown::<B>()) }
+    match &asked.place.store {
+        Some(store) => reach.store(&asked.tenant, store),
+        // What is the tenant's does not exist for a token of single stores.
+        None => reach.whole(&asked.tenant),
+    }
+    .map_err(|problem| problem.about(B::NAMED))?;
+    Ok(asked)
 }
 
 fn named_plan(common: &Common<'_>) -> Result<Option<NamedPlan>, Refusal> {
@@ -244,14 +250,6 @@ fn named_plan(common: &Common<'_>) -> Result<Option<NamedPlan>, Refusal> {
         (None, Some(_)) => Err(Refusal::field("max_drift", "belongs to a plan_id: without one nothing can differ")),
         (Some(_), Some(max)) if max < 0 => Err(Refusal::field("max_drift", "must be a number of labels, 0 or more")),
         (Some(id), max) => Ok(Some(NamedPlan { id: id.to_owned(), max_drift: max.unwrap_or(0) })),
-    }
-}
-
-/// Whether the token reaches it. What is the tenant's does not exist for a token of single stores.
-fn reached(operator: &Operator, asked: &Asked) -> bool {
-    match &asked.place.store {
-        Some(store) => operator.store(&asked.tenant, store).is_ok(),
-        None => operator.tenant(&asked.tenant).is_ok_and(|access| *access == StoreAccess::All),
     }
 }
 

@@ -254,7 +254,8 @@ async fn unauthenticated_callers(world: &World, policy: &Policy) {
     assert_eq!(nobody.status, StatusCode::UNAUTHORIZED, "{id} without a token");
     assert_eq!(nobody.headers["www-authenticate"], "Bearer");
     let expired = world.token_with(|claims| claims.lifetime_s = -3_600);
-    for (what, token) in [("an expired token", expired), ("a token for another audience", world.token_for("elsewhere"))] {
+    for (what, token) in [("an expired token", expired), ("a token for another audience", world.token_for("elsewhere"))]
+    {
         let answer = ask(world, Some(&token), (policy.ask)("acme")).await;
         assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{id} with {what}");
         assert_eq!(answer.bytes, nobody.bytes, "{id} with {what}: one fixed body for every 401");
@@ -267,7 +268,9 @@ async fn callers_without_the_scope(world: &World, policy: &Policy) {
     let without = world.token_with(|claims| claims.scopes.retain(|known| *known != scope));
     let reading = world.token_with(|claims| claims.scopes = READING.to_vec());
     let tokens = [("every other scope", without), ("scopes that read", reading)];
-    for (what, token) in tokens.into_iter().filter(|(what, _)| *what == "every other scope" || !READING.contains(&scope)) {
+    for (what, token) in
+        tokens.into_iter().filter(|(what, _)| *what == "every other scope" || !READING.contains(&scope))
+    {
         let answer = ask(world, Some(&token), (policy.ask)("acme")).await;
         assert_eq!(answer.status, StatusCode::FORBIDDEN, "{id} with {what}");
         assert_eq!(answer.problem().0, "PERMISSION_DENIED");

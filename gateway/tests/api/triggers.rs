@@ -307,7 +307,7 @@ async fn refused_touches_name_the_record_and_leave_one_row_each() {
         (vec![("eccmodel.v1", "t/acme/s/s1")], StatusCode::BAD_REQUEST, "records[0].dto_id"),
         (vec![("eccmodel.v1", "t/acme/s/s1/ecclinks/E1")], StatusCode::BAD_REQUEST, "records[0].dto_id"),
         (vec![TWO_TYPES[0], TWO_TYPES[0]], StatusCode::BAD_REQUEST, "records[1].dto_id"),
-        (vec![TWO_TYPES[0], ("eccmodel.v1", "t/rival/s/s1/eccmodels/M")], StatusCode::BAD_REQUEST, "records[1].dto_id"),
+        (vec![TWO_TYPES[0], ("eccmodel.v1", "t/rival/s/s1/eccmodels/M")], StatusCode::NOT_FOUND, "records[1].dto_id"),
         (vec![("eccmodel.v1", "t/rival/s/s1/eccmodels/M")], StatusCode::NOT_FOUND, "records[0].dto_id"),
     ];
     for (records, status, field) in cases {
@@ -317,7 +317,28 @@ async fn refused_touches_name_the_record_and_leave_one_row_each() {
         assert_eq!(answer.problem().1, field);
         assert_eq!(world.audit_rows() - before, 1, "{field}");
     }
+    let both = world.token_with(|claims| claims.tenants.push("rival".parse().unwrap()));
+    let mixed = touch(&[TWO_TYPES[0], ("eccmodel.v1", "t/rival/s/s1/eccmodels/M")], false);
+    let answer = world.post_json(&both, TOUCH, &mixed).await;
+    assert_eq!((answer.status, answer.problem().1.as_str()), (StatusCode::BAD_REQUEST, "records[1].dto_id"));
     assert!(world.dtoflow.state().touched.is_empty());
+}
+
+/// The bounds of a touch agree: its body holds as many records as it may name, of the longest names.
+#[tokio::test]
+async fn a_touch_of_the_most_and_longest_records_fits() {
+    let world = World::new();
+    let (id, store) = ("x".repeat(59), "s".repeat(64));
+    let urns: Vec<String> =
+        (0..1_000).map(|number| format!("t/acme/s/{store}/studioeslimages/{id}-{number:04}")).collect();
+    let records: Vec<Value> = urns.iter().map(|urn| json!({"dto_type": "studioeslimage.v1", "dto_id": urn})).collect();
+    let mut body =
+        json!({"records": records, "reason": "ä".repeat(500), "tracking_id": "t".repeat(128), "dry_run": true});
+    let answer = world.post_json(&world.token(), TOUCH, &body).await;
+    assert_eq!(answer.status, StatusCode::OK, "{}", answer.text());
+    assert_eq!(answer.json()["missing"].as_array().unwrap().len(), 1_000);
+    body["reason"] = json!("x".repeat(384 * 1024));
+    assert_eq!(world.post_json(&world.token(), TOUCH, &body).await.status, StatusCode::PAYLOAD_TOO_LARGE);
 }
 
 #[tokio::test]

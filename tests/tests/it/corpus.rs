@@ -2,13 +2,13 @@
 
 use std::fs;
 
+use crate::costs::{Costs, Running};
 use daemon::{SystemClock, identity::ServiceCredentials};
 use domain::{OperatorSubject, QueueName, Reason, RecordId, ServiceName, TenantId, TrackingId, Urn};
 use http::uri::PathAndQuery;
 use prost::bytes::{Buf, BufMut, Bytes};
 use serde_json::Value;
 use tests::{source::workspace_root, topology::Topology};
-use crate::costs::{Costs, Running};
 use tonic::{
     Code, Request, Status,
     client::Grpc,

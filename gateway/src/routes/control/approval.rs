@@ -14,6 +14,7 @@ use utoipa::ToSchema;
 use super::{ControlBody, answer, plain_body, shown};
 use crate::{
     auth::Operator,
+    body,
     problem::{ControlProblems, Problem},
     query::Segments,
     routes::operation_view::Operation,
@@ -28,6 +29,7 @@ pub(crate) struct ApproveRequest {
     #[schema(min_length = 1, max_length = 500)]
     reason: String,
     /// The number of labels one approves: `controls.approval.labels` of the operation. Another one is refused.
+    #[serde(deserialize_with = "body::whole")]
     labels: i64,
     /// `plan` of the operation; required when it has one. Another one is refused.
     plan: Option<String>,

@@ -14,6 +14,7 @@ use utoipa::ToSchema;
 use super::{ControlBody, answer, plain_body, shown, until};
 use crate::{
     auth::Operator,
+    body,
     problem::{ControlProblems, Problem},
     query::Segments,
     routes::operation_view::Operation,
@@ -29,9 +30,11 @@ pub(crate) struct SetLimitsRequest {
     reason: String,
     /// Labels a second that may be begun in each stage; 0: no limit; left out: as it is.
     #[schema(minimum = 0, maximum = 1_000_000)]
+    #[serde(default, deserialize_with = "body::whole_or_none")]
     throttle_per_s: Option<i32>,
     /// Labels that may be in workers' hands at once in each stage; 0: no limit; left out: as it is.
     #[schema(minimum = 0, maximum = 1_000_000)]
+    #[serde(default, deserialize_with = "body::whole_or_none")]
     max_in_flight: Option<i32>,
     /// When the limits of the request hold again, RFC 3339, at most 30 days ahead. Left out: never.
     until: Option<String>,

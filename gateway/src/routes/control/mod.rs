@@ -100,7 +100,7 @@ async fn attempted<B: ControlBody>(
     (request, attempt): (Request, &mut Attempt),
 ) -> Result<ControlOperationResponse, Failure> {
     let named = (segment::<TenantId>("tenant", &tenant), segment::<TrackingId>("tracking_id", &tracking_id));
-    attempt.tenant = named.0.as_ref().ok().filter(|tenant| operator.tenant(tenant).is_ok()).cloned();
+    attempt.tenant = named.0.as_ref().ok().filter(|tenant| operator.knows(tenant)).cloned();
     attempt.tracking_id = named.1.as_ref().ok().cloned();
     let bytes = body::read(request).await?;
     attempt.body(&bytes);
@@ -108,11 +108,11 @@ async fn attempted<B: ControlBody>(
     if let Ok(body) = &parsed {
         attempt.reason = body.reason().parse().ok();
     }
-    operator.require(parsed.as_ref().map_or(B::SCOPE, B::scope))?;
+    let reach = operator.require(parsed.as_ref().map_or(B::SCOPE, B::scope))?;
     let (tenant, tracking_id) = (named.0?, named.1?);
     let body = parsed?;
     let reason: Reason = proto::parse_field("reason", body.reason())?;
-    let found = find_visible(gateway, operator, (&tenant, &tracking_id)).await?;
+    let found = find_visible(gateway, reach, (&tenant, &tracking_id)).await?;
     let request = ControlOperationRequest {
         tenant_id: tenant.to_string(),
         tracking_id: tracking_id.to_string(),
