@@ -27,7 +27,7 @@ pub(crate) mod webhook;
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use daemon::outbound::Outbound;
+use daemon::outbound::{Outbound, OutboundError};
 use domain::{Clock, Timestamp, Urn};
 use futures::{FutureExt as _, future::BoxFuture};
 use picture::{Digest, Picture};
@@ -234,6 +234,14 @@ pub(crate) enum Delivered {
         /// How that was seen.
         cause: String,
     },
+}
+
+impl Delivered {
+    /// What a call came to that had no answer, or that may not be made at all.
+    fn without_answer(error: &OutboundError) -> Self {
+        let cause = error.to_string();
+        if error.is_permanent() { Self::Permanent { cause } } else { Self::Unreachable { cause } }
+    }
 }
 
 /// What became of a picture that is to be taken back.

@@ -15,7 +15,7 @@ mod packing;
 
 use std::time::Duration;
 
-use daemon::outbound::{Outbound, OutboundError, Peer};
+use daemon::outbound::{Outbound, Peer};
 use futures::{FutureExt as _, future::BoxFuture};
 use proto::records::v1::Evidence;
 use tokio::{
@@ -71,7 +71,7 @@ impl OpenDisplayDriver {
         };
         let stream = match self.outbound.connect(&peer).await {
             Ok(stream) => stream,
-            Err(error) => return unreached(&error),
+            Err(error) => return Delivered::without_answer(&error),
         };
         let [e0, e1, e2, e3, ..] = *delivery.digest.as_bytes();
         let mut session = Session { stream };
@@ -84,11 +84,6 @@ impl OpenDisplayDriver {
             Err(Failure::Refused(cause)) => Delivered::Retryable { cause: format!("{peer} {cause}") },
         }
     }
-}
-
-fn unreached(error: &OutboundError) -> Delivered {
-    let cause = error.to_string();
-    if error.is_permanent() { Delivered::Permanent { cause } } else { Delivered::Unreachable { cause } }
 }
 
 impl Driver for OpenDisplayDriver {

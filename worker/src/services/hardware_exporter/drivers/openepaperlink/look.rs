@@ -8,7 +8,7 @@ use proto::records::v1::{DeliveryState, Evidence};
 use super::{
     super::{Delivered, Pending},
     client::{Client, TagRecord},
-    content, failed,
+    content,
     mac::Mac,
     receipt::Receipt,
     send::{confirmed, shows},
@@ -25,13 +25,15 @@ const QUEUED_MS_MAX: i64 = 30 * 60 * 1_000;
 pub(super) async fn look(client: Client<'_>, pending: &[Pending]) -> Vec<Delivered> {
     let records = match records(client, pending).await {
         Ok(records) => records,
-        Err(error) => return vec![failed(&error); pending.len()],
+        Err(error) => return vec![Delivered::without_answer(&error); pending.len()],
     };
     let mut answers = Vec::with_capacity(pending.len());
     for one in pending {
         let answer = match one.hardware_address.parse::<Mac>() {
             Err(cause) => Delivered::Permanent { cause },
-            Ok(mac) => became(client, one, mac, records.get(&mac)).await.unwrap_or_else(|error| failed(&error)),
+            Ok(mac) => became(client, one, mac, records.get(&mac))
+                .await
+                .unwrap_or_else(|error| Delivered::without_answer(&error)),
         };
         let is_gone = matches!(answer, Delivered::Unreachable { .. });
         answers.push(answer.clone());

@@ -95,7 +95,7 @@ impl Driver for OpenEpaperLinkDriver {
         async move {
             let peer = match Self::peer(&shipment.place) {
                 Ok(peer) => peer,
-                Err(error) => return vec![failed(&error); shipment.deliveries.len()],
+                Err(error) => return vec![Delivered::without_answer(&error); shipment.deliveries.len()],
             };
             let client = Client { outbound: &self.outbound, peer: &peer };
             let mut answers = Vec::with_capacity(shipment.deliveries.len());
@@ -111,7 +111,7 @@ impl Driver for OpenEpaperLinkDriver {
         async move {
             match Self::peer(&survey.place) {
                 Ok(peer) => look::look(Client { outbound: &self.outbound, peer: &peer }, &survey.pending).await,
-                Err(error) => vec![failed(&error); survey.pending.len()],
+                Err(error) => vec![Delivered::without_answer(&error); survey.pending.len()],
             }
         }
         .boxed()
@@ -143,12 +143,6 @@ impl Driver for OpenEpaperLinkDriver {
         }
         .boxed()
     }
-}
-
-/// What a call that did not come about means for a picture.
-fn failed(error: &OutboundError) -> Delivered {
-    let cause = error.to_string();
-    if error.is_permanent() { Delivered::Permanent { cause } } else { Delivered::Unreachable { cause } }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use proto::records::v1::{DeliveryState, Evidence};
 use super::{
     super::{Delivered, Delivery},
     client::{Client, TagRecord},
-    content, failed,
+    content,
     mac::Mac,
     receipt::Receipt,
     upload::{Upload, has_colour},
@@ -40,14 +40,14 @@ pub(super) async fn send(client: Client<'_>, delivery: &Delivery) -> Delivered {
     if (before.pending > 0 || delivery.replaces.is_some())
         && let Err(error) = client.clear(mac).await
     {
-        return failed(&error);
+        return Delivered::without_answer(&error);
     }
     let upload = Upload { mac, jpeg: &delivery.encoded, has_colour: has_colour(&delivery.picture) };
     let said = client.upload(&upload).await;
     if let Err(error) = &said
         && !error.may_have_arrived()
     {
-        return failed(error);
+        return Delivered::without_answer(error);
     }
     let after = match known(client.record(mac).await) {
         Ok(record) => record,
@@ -59,7 +59,7 @@ pub(super) async fn send(client: Client<'_>, delivery: &Delivery) -> Delivered {
             Ok(StatusCode::CONFLICT) => retry("the access point is not ready (409)"),
             Ok(StatusCode::OK) => retry("the access point answered 200 and took nothing: it is not ready"),
             Ok(status) => retry(&format!("the access point took nothing ({})", status.as_u16())),
-            Err(error) => failed(&error),
+            Err(error) => Delivered::without_answer(&error),
         };
     }
     let may_be_compressed = panel.compressed.is_some_and(|(_, from)| after.version >= u32::from(from));
@@ -71,7 +71,7 @@ pub(super) async fn send(client: Client<'_>, delivery: &Delivery) -> Delivered {
 /// The tag's record, if this access point may send to it.
 fn known(record: Result<Option<TagRecord>, daemon::outbound::OutboundError>) -> Result<TagRecord, Delivered> {
     match record {
-        Err(error) => Err(failed(&error)),
+        Err(error) => Err(Delivered::without_answer(&error)),
         Ok(None) => Err(retry("the access point does not know the tag (yet): it has to check in there")),
         Ok(Some(record)) if record.is_elsewhere() => Err(retry("another access point has the tag")),
         Ok(Some(record)) => Ok(record),

@@ -99,7 +99,7 @@ impl WebhookDriver {
         drop(self.inbox.take(&label(&delivery.label), delivery.digest));
         match self.call(address, Method::POST, &about, packed).await {
             Ok(said) => answer::to_sending(&said),
-            Err(error) => failed(&error),
+            Err(error) => Delivered::without_answer(&error),
         }
     }
 
@@ -116,7 +116,7 @@ impl WebhookDriver {
         };
         match self.call(address, Method::GET, &about, Bytes::new()).await {
             Ok(said) => answer::to_looking(&said, pending, self.clock.now()),
-            Err(error) => failed(&error),
+            Err(error) => Delivered::without_answer(&error),
         }
     }
 
@@ -205,11 +205,6 @@ fn target(address: &str) -> Result<Target, OutboundError> {
     let peer = Peer::parse(authority.as_str(), if is_https { 443 } else { 80 })?;
     let path = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
     Ok(Target { peer, path, is_https })
-}
-
-fn failed(error: &OutboundError) -> Delivered {
-    let cause = error.to_string();
-    if error.is_permanent() { Delivered::Permanent { cause } } else { Delivered::Unreachable { cause } }
 }
 
 impl Driver for WebhookDriver {
