@@ -117,6 +117,14 @@ impl Database {
         }
     }
 
+    /// The engine itself, likewise; none on SQLite.
+    pub(crate) fn postgres(&self) -> Option<&PostgresDb> {
+        match &self.0 {
+            Engine::Sqlite(_) => None,
+            Engine::Postgres(db) => Some(db),
+        }
+    }
+
     /// Looks whether the disk of the database has that much room: without it the next write may fail.
     fn has_room(&self, bytes: u64) -> impl Fn() -> bool + Send + Sync + 'static {
         // PostgreSQL's disk is another machine's, and watched there.

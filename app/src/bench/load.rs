@@ -1,11 +1,13 @@
 //! Writes the records of a measurement through DTOflow, as an import would, in as few calls as it takes.
 
-use domain::{DtoType, ServiceName, limits::RECORDS_PER_CALL_MAX};
+use domain::{DtoType, ServiceName, SplitItem, Target, limits::RECORDS_PER_CALL_MAX};
 use prost::Message;
 use proto::{
     DtoFlowClient,
+    cqs::v1::SplitItem as WireItem,
     dtoflow::v1::{PutItem, PutManyRequest},
     records::v1::StudioLink,
+    split_item_to_wire,
 };
 use tokio::task::JoinSet;
 
@@ -114,6 +116,16 @@ pub(super) fn item_id(item: u32) -> String {
 /// A label's id, which no other store has.
 pub(super) fn label_id(first: &str, (store, label): (u32, u32)) -> String {
     format!("{first}{store:04}{label:06}")
+}
+
+/// Stores over which [`link_child`] spreads its labels.
+const CHILD_STORES: u32 = 200;
+
+/// A link as a child of a split, whose label has that number: labels one after another lie in different stores.
+pub(super) fn link_child(first: &str, label: u32) -> anyhow::Result<WireItem> {
+    let id = label_id(first, (label % CHILD_STORES, label / CHILD_STORES));
+    let urn = format!("{}/studiolinks/{id}", store(label % CHILD_STORES)).parse()?;
+    Ok(split_item_to_wire(&SplitItem { dto_type: DtoType::StudioLink, target: Target::Record(urn), alias: None }))
 }
 
 /// Links of `labels` labels in each of `stores` stores to one design. Ids begin with `first`, so that designs share

@@ -1,7 +1,7 @@
 //! `reshelf bench`: how fast the platform is on the machine it runs on, and where that ends.
 //!
 //! In reading order: [`fanout`], [`model`], [`urgent`], [`backlog`], [`cancel`] and [`export`] are the measurements; `platform` is the process
-//! they run on, `load` and `shop` write the records they need, `null` works a queue without rendering, `operation` waits,
+//! they run on, `load` and `shop` write the records they need, `filler` fills a queue, `null` works a queue without rendering, `operation` waits,
 //! `latency`, `rendering`, `split` and `probe` are parts of a measurement, `watch` samples what the process needs, `figures` are
 //! the numbers.
 //!
@@ -21,6 +21,7 @@ pub mod model;
 pub mod urgent;
 
 mod figures;
+mod filler;
 mod latency;
 mod load;
 mod null;

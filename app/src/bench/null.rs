@@ -191,8 +191,19 @@ impl NullService {
 
     /// Leases and completes rows of at most `most` in all, in batches of `batch`; the time of each pair of calls.
     pub(super) async fn claim_and_complete(&mut self, most: u64, batch: i32) -> anyhow::Result<(u64, Times)> {
+        // Longer than any measurement.
+        let ever = Instant::now() + Duration::from_hours(24);
+        self.claim_and_complete_until((most, ever), batch).await
+    }
+
+    /// As [`Self::claim_and_complete`], and no batch more after that time.
+    pub(super) async fn claim_and_complete_until(
+        &mut self,
+        (most, until): (u64, Instant),
+        batch: i32,
+    ) -> anyhow::Result<(u64, Times)> {
         let (mut rows, mut times) = (0, Times::default());
-        while rows < most {
+        while rows < most && Instant::now() < until {
             let started = Instant::now();
             let Some((generation, notifications)) = self.dequeue((batch, 0)).await? else { break };
             rows += notifications.len() as u64;

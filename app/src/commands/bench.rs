@@ -65,6 +65,12 @@ enum What {
         /// Waiting rows
         #[arg(long, default_value_t = 1_000_000)]
         waiting: u32,
+        /// How many claim at once
+        #[arg(long, default_value_t = 1)]
+        claimers: u32,
+        /// Minutes of claiming that follow while a transaction keeps an old snapshot; PostgreSQL only
+        #[arg(long, default_value_t = 0)]
+        pinned_minutes: u32,
     },
     /// Price changes of labels that wait in a throttled, paused or cancelled operation, against idle ones
     Urgent {
@@ -117,7 +123,6 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
         What::Model { labels, stores, renderer } => {
             model::run(&common, model::Size { labels: labels.max(1), stores, renderer }).await?
         }
-        What::Backlog { waiting } => backlog::run(&common, waiting).await?,
         What::Urgent { stores, labels, changes } => {
             let changes = usize::try_from(changes.max(1))?;
             urgent::run(&common, urgent::Size { stores: stores.max(1), labels: labels.max(1), changes }).await?
@@ -131,6 +136,9 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
             let (access_points, labels) = (access_points.max(1), labels.max(1));
             let upload = Duration::from_millis(upload_ms.into());
             export::run(&common, export::Size { access_points, labels, upload }).await?
+        }
+        What::Backlog { waiting, claimers, pinned_minutes } => {
+            backlog::run(&common, backlog::Size { waiting, claimers, pinned_minutes }).await?
         }
     };
     println!("{}", report.to_line());
