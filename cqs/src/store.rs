@@ -225,6 +225,9 @@ pub trait CqsStore: FailureStore + AuditStore + Send + Sync + 'static {
     /// Moves the end of a live lease to `expires_at`.
     fn extend_lease(&self, lease: LeaseRef, expires_at: Timestamp, now: Timestamp) -> Step<'_, ()>;
 
+    /// The holder of a lease that is over lives: nothing is held against the rows that it had.
+    fn lease_outlived(&self, lease: LeaseRef, now: Timestamp) -> Step<'_, Woken>;
+
     /// Puts a leased row's children into the queue and completes or returns the row.
     fn re_enqueue(&self, ask: SplitAsk, now: Timestamp) -> Step<'_, Splitted>;
 
@@ -326,6 +329,19 @@ macro_rules! steps_of {
                         let at = $crate::unit::Clocked::time(unit, now);
                         let expires_at = at.plus_ms(expires_at.ms_since(now));
                         $crate::steps::lease::extend_lease(unit, &lease, (expires_at, at)).await
+                    })
+                })
+            }
+
+            fn lease_outlived(
+                &self,
+                lease: domain::LeaseRef,
+                now: domain::Timestamp,
+            ) -> $crate::store::Step<'_, $crate::announce::Woken> {
+                self.write(lease, move |unit, lease| {
+                    Box::pin(async move {
+                        let now = $crate::unit::Clocked::time(unit, now);
+                        $crate::steps::lease::outlived(unit, &lease, now).await
                     })
                 })
             }

@@ -50,9 +50,6 @@ pub(crate) trait Lanes: Send {
     fn lane_is_idle(&mut self, lane: i64) -> impl Future<Output = Result<bool>> + Send;
     /// Forgets idle split lanes opened before that time, at most `limit`.
     fn lane_prune(&mut self, before: Timestamp, limit: usize) -> impl Future<Output = Result<()>> + Send;
-    /// Where units of work run beside each other: keeps the lane in that queue as other units may need it until this one's
-    /// end. Called before rows come to wait there, except in a lane that the unit opened itself.
-    fn lane_lock(&mut self, queue: i64, lane: i64) -> impl Future<Output = Result<()>> + Send;
     /// Adds to the counts of heads and places, reads the heads' SLAs again from the rows and the places' first SLA from
     /// the heads, and drops the empty ones. Every key that a step touched is here, also with a zero change. A place stays
     /// while labels are leased there or [`Lanes::place_close`] keeps it closed, also without a head. It notes since when
@@ -192,6 +189,16 @@ pub(crate) trait Leases: Send {
     fn lease_generation_raise(&mut self, floor: i64) -> impl Future<Output = Result<()>> + Send;
     /// When the next lease of the queue lapses.
     fn lease_next_lapse(&mut self, queue: i64) -> impl Future<Output = Result<Option<Timestamp>>> + Send;
+    /// Remembers which rows of a lease went back when it lapsed.
+    fn lapse_put(&mut self, lease: &Lease, ids: &[i64], now: Timestamp) -> impl Future<Output = Result<()>> + Send;
+    /// Takes what was remembered of a lapsed lease: its lane, and the rows that went back. None: it did not lapse, or
+    /// that was taken already.
+    fn lapse_take(&mut self, generation: i64) -> impl Future<Output = Result<Option<(i64, Vec<i64>)>>> + Send;
+    /// Forgets lapses from before that time, at most `limit`.
+    fn lapse_prune(&mut self, before: Timestamp, limit: usize) -> impl Future<Output = Result<()>> + Send;
+    /// Takes one lapse away from those of these rows of a lane that are leased alone, whether they wait or are leased: one
+    /// that lapsed in a batch only may share a lease again.
+    fn lapse_pardon(&mut self, lane: i64, ids: &[i64]) -> impl Future<Output = Result<()>> + Send;
     /// What a `ReEnqueue` under that generation did for that row.
     fn split_find(&mut self, key: SplitKey) -> impl Future<Output = Result<Option<SplitCounts>>> + Send;
     /// Remembers what a `ReEnqueue` did.

@@ -55,11 +55,6 @@ impl Lanes for MemoryUnit {
         Ok(())
     }
 
-    async fn lane_lock(&mut self, _: i64, _: i64) -> Result<(), StoreError> {
-        // The whole state is locked.
-        Ok(())
-    }
-
     async fn head_change(
         &mut self,
         changes: &[(HeadKey, LaneKind, HeadChange)],

@@ -85,6 +85,33 @@ impl Leases for MemoryUnit {
         Ok(of_queue.map(|lease| lease.expires_at).min())
     }
 
+    async fn lapse_put(&mut self, lease: &Lease, ids: &[i64], now: Timestamp) -> Result<(), StoreError> {
+        self.work.lapses.insert(lease.generation, (lease.lane, ids.to_vec(), now));
+        Ok(())
+    }
+
+    async fn lapse_take(&mut self, generation: i64) -> Result<Option<(i64, Vec<i64>)>, StoreError> {
+        Ok(self.work.lapses.remove(&generation).map(|(lane, ids, _)| (lane, ids)))
+    }
+
+    async fn lapse_prune(&mut self, before: Timestamp, limit: usize) -> Result<(), StoreError> {
+        let old = self.work.lapses.iter().filter(|(_, (_, _, at))| *at < before);
+        for generation in old.map(|(generation, _)| *generation).take(limit).collect::<Vec<_>>() {
+            self.work.lapses.remove(&generation);
+        }
+        Ok(())
+    }
+
+    async fn lapse_pardon(&mut self, lane: i64, ids: &[i64]) -> Result<(), StoreError> {
+        let waiting = self.work.waiting.values_mut().map(|(_, row)| row);
+        for row in waiting.chain(self.work.leased.values_mut()) {
+            if row.lane == lane && ids.contains(&row.id) {
+                row.company = row.company.pardoned();
+            }
+        }
+        Ok(())
+    }
+
     async fn split_find(&mut self, key: SplitKey) -> Result<Option<SplitCounts>, StoreError> {
         Ok(self.work.splits.get(&key).map(|(counts, _)| *counts))
     }

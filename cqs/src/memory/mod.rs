@@ -58,6 +58,8 @@ struct State {
     keys: BTreeMap<(i64, i64, CoalesceKey), i64>,
     leases: BTreeMap<i64, Lease>,
     leased: BTreeMap<(i64, i64), Row>,
+    /// Lapsed leases: their lanes, the rows that went back, when.
+    lapses: BTreeMap<i64, (i64, Vec<i64>, Timestamp)>,
     splits: BTreeMap<SplitKey, (SplitCounts, Timestamp)>,
     deltas: Vec<(LedgerKey, Counts)>,
     folded: BTreeMap<LedgerKey, Counts>,

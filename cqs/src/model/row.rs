@@ -69,6 +69,16 @@ impl Company {
             Self::Alone { .. } => false,
         }
     }
+
+    /// As if its last lapse had not been.
+    #[must_use]
+    pub fn pardoned(self) -> Self {
+        match self {
+            Self::Alone { lapses } if lapses > 0 => Self::Alone { lapses: lapses - 1 },
+            Self::Alone { .. } => Self::Batch,
+            Self::Batch | Self::Returned => self,
+        }
+    }
 }
 
 impl Row {

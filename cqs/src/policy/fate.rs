@@ -71,6 +71,11 @@ pub(crate) fn of_lapse(row: &Row) -> Fate {
     Fate::Waits(Box::new(Row { due_at: None, company: Company::Alone { lapses }, ..row.clone() }))
 }
 
+/// The fate of a row whose lease lapsed while its holder lives: nothing was wrong with the row.
+pub(crate) fn of_outlived(row: &Row) -> Fate {
+    Fate::Waits(Box::new(Row { due_at: None, ..row.clone() }))
+}
+
 /// The fate of a row whose lease a restart ended: once, nothing; again, what a lapse does, so that a row that brings the
 /// process down each time is found out.
 pub(crate) fn of_restart(row: &Row) -> Fate {

@@ -180,7 +180,8 @@ impl PostgresUnit<'_> {
     async fn head_at(&mut self, spot: &Spot) -> Result<Option<Head>, StoreError> {
         let Some(leased_labels) = self.room_at(spot).await? else { return Ok(None) };
         let mut best: Option<Head> = None;
-        let mut after: (i64, Option<StoreId>) = (i64::MIN, None);
+        // No head lies before its place's mark; entries of heads that are gone do.
+        let mut after: (i64, Option<StoreId>) = (spot.first_sla.as_ms().saturating_sub(1), None);
         let mut empty = true;
         loop {
             let rows = sqlx::query(
@@ -260,37 +261,36 @@ impl PostgresUnit<'_> {
 
     /// What can be claimed at a head now; its first rows are locked then, so that nobody else finds them.
     async fn look(&mut self, at: &Candidate, leased_labels: i64) -> Result<Look, StoreError> {
-        self.marks.insert(at.key.clone(), at.marks);
         if let Some(store) = &at.key.store
             && (!self.try_lock(Lock::Store(at.key.queue, &at.tenant, store)).await? || self.is_held(at, store).await?)
         {
             return Ok(Look::Later);
         }
-        let label_sla = match at.marks.labels {
+        let label = match at.marks.labels {
             Some(mark) => self.first_row(at, RowKind::Label, mark).await?,
             None => None,
         };
         let mut closed = false;
-        let parent_sla = match at.marks.parents {
+        let parent = match at.marks.parents {
             Some(mark) if self.is_open(at).await? => self.first_row(at, RowKind::Parent, mark).await?,
             parents => {
                 closed = parents.is_some();
                 None
             }
         };
-        let claim_sla = match (label_sla, parent_sla) {
-            (Some(label), Some(parent)) => label.min(parent),
-            (Some(sla), None) | (None, Some(sla)) => sla,
-            (None, None) => {
-                if closed {
-                    // Parents that have to wait are no reason to raise a mark.
-                    return Ok(Look::Later);
-                }
-                // Empty, it would be looked at again and again.
-                let raised = self.raise(at).await?;
-                return Ok(if raised { Look::Empty } else { Look::Later });
+        let sla = |mark: Mark| Timestamp::from_ms(mark.sla);
+        let (label_sla, parent_sla) = (label.map(sla), parent.map(sla));
+        let Some(claim_sla) = label_sla.into_iter().chain(parent_sla).min() else {
+            if closed {
+                // Parents that have to wait are no reason to raise a mark.
+                return Ok(Look::Later);
             }
+            // Empty, it would be looked at again and again.
+            let raised = self.raise(at).await?;
+            return Ok(if raised { Look::Empty } else { Look::Later });
         };
+        // A claim begins where this look got to, not at the mark again.
+        self.marks.insert(at.key.clone(), Marks { labels: label, parents: parent });
         let (lane, store) = (at.key.lane, at.key.store.clone());
         Ok(Look::Head(Head { lane, store, claim_sla, label_sla, parent_sla, leased_labels }))
     }
@@ -307,9 +307,9 @@ impl PostgresUnit<'_> {
         .await?)
     }
 
-    async fn first_row(&mut self, at: &Candidate, kind: RowKind, mark: Mark) -> Result<Option<Timestamp>, StoreError> {
-        let first: Option<i64> = sqlx::query_scalar(
-            "SELECT sla FROM cqs_waiting
+    async fn first_row(&mut self, at: &Candidate, kind: RowKind, mark: Mark) -> Result<Option<Mark>, StoreError> {
+        let first: Option<(i64, i64)> = sqlx::query_as(
+            "SELECT sla, id FROM cqs_waiting
              WHERE tenant = $1 AND lane = $2 AND queue = $3 AND store = $4 AND is_parent = $5 AND due_at IS NULL
                 AND (sla, id) >= ($6, $7)
              ORDER BY sla, id LIMIT 1 FOR UPDATE SKIP LOCKED",
@@ -323,7 +323,7 @@ impl PostgresUnit<'_> {
         .bind(mark.id)
         .fetch_optional(&mut *self.conn)
         .await?;
-        Ok(first.map(Timestamp::from_ms))
+        Ok(first.map(|(sla, id)| Mark { sla, id }))
     }
 
     /// Whether a parent of the lane may be claimed: none is leased, few labels are ready, and nobody else is at it.
@@ -354,7 +354,7 @@ impl PostgresUnit<'_> {
         Ok(!leased && ready < limits::LANE_READY_MAX)
     }
 
-    /// The mark of a head that this unit looked at.
+    /// Where the first row of a head lies that this unit looked at.
     pub(super) fn mark_of(&self, head: &HeadKey, kind: RowKind) -> Mark {
         self.marks.get(head).and_then(|marks| marks.of(kind)).unwrap_or(Mark::LOWEST)
     }

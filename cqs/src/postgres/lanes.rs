@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use domain::{LaneKind, StoreId, TenantId, Timestamp};
 
-use super::{PostgresUnit, arrays::queue_int, locks::Lock, tenants::id_with};
+use super::{PostgresUnit, arrays::queue_int, floors::Awaited, locks::Lock, tenants::id_with};
 use crate::{
     StoreError,
     columns::{limit_int, read_lane, read_place},
@@ -52,6 +52,7 @@ impl Lanes for PostgresUnit<'_> {
             .await?;
         let NewLane { tenant, kind, tracking_id } = lane;
         let lane = Lane { id, tenant, kind, tracking_id, gate: Gate::default() };
+        self.opened.insert(id);
         self.lanes.insert(id, lane.clone());
         Ok(lane)
     }
@@ -88,11 +89,6 @@ impl Lanes for PostgresUnit<'_> {
             }
         }
         Ok(())
-    }
-
-    async fn lane_lock(&mut self, queue: i64, lane: i64) -> Result<(), StoreError> {
-        // Units on the same lane go on beside each other: they meet at its rows. Only a mark is not raised meanwhile.
-        self.lock(Lock::Arrivals(queue, lane)).await
     }
 
     async fn head_change(
@@ -147,16 +143,21 @@ impl Lanes for PostgresUnit<'_> {
     }
 
     async fn place_open(&mut self, queue: i64, now: Timestamp) -> Result<(), StoreError> {
-        let due: Vec<(String, i64)> = sqlx::query_as(
-            "SELECT tenant, lane FROM cqs_place WHERE queue = $1 AND closed_until IS NOT NULL AND closed_until <= $2
-             ORDER BY closed_until LIMIT $3",
+        let from = self.queues.floors.from((Awaited::Places, queue), now);
+        let due: Vec<(String, i64, i64)> = sqlx::query_as(
+            "SELECT tenant, lane, closed_until FROM cqs_place WHERE queue = $1 AND closed_until IS NOT NULL AND closed_until <= $2
+                AND closed_until >= $3
+             ORDER BY closed_until LIMIT $4",
         )
         .bind(queue_int(queue))
         .bind(now.as_ms())
+        .bind(from.as_ms())
         .bind(limit_int(OPENED))
         .fetch_all(&mut *self.conn)
         .await?;
-        for (tenant, lane) in due {
+        let first = due.first().map(|(_, _, until)| Timestamp::from_ms(*until));
+        self.queues.floors.looked((Awaited::Places, queue), (from, now), first);
+        for (tenant, lane, _) in due {
             sqlx::query(OPEN)
                 .bind(tenant)
                 .bind(lane)
@@ -170,8 +171,9 @@ impl Lanes for PostgresUnit<'_> {
 
     async fn place_next_open(&mut self, queue: i64) -> Result<Option<Timestamp>, StoreError> {
         let next: Option<i64> =
-            sqlx::query_scalar("SELECT min(closed_until) FROM cqs_place WHERE queue = $1 AND closed_until IS NOT NULL")
+            sqlx::query_scalar("SELECT min(closed_until) FROM cqs_place WHERE queue = $1 AND closed_until IS NOT NULL AND closed_until >= $2")
                 .bind(queue_int(queue))
+                .bind(self.queues.floors.next((Awaited::Places, queue)).as_ms())
                 .fetch_one(&mut *self.conn)
                 .await?;
         Ok(next.map(Timestamp::from_ms))
@@ -265,8 +267,7 @@ ON CONFLICT (tenant, lane, queue) DO UPDATE SET waiting_since = excluded.waiting
 
 /// Whether something of a lane waits in a queue.
 const WAITS: &str = "
-SELECT EXISTS (SELECT 1 FROM cqs_waiting WHERE tenant = $1 AND lane = $2 AND queue = $3 AND due_at IS NOT NULL)
-    OR EXISTS (
+SELECT EXISTS (
         SELECT 1 FROM cqs_head h CROSS JOIN LATERAL (
             SELECT 1 FROM cqs_waiting w
             WHERE w.tenant = $1 AND w.lane = $2 AND w.queue = $3 AND w.store = h.store AND NOT w.is_parent
@@ -279,7 +280,10 @@ SELECT EXISTS (SELECT 1 FROM cqs_waiting WHERE tenant = $1 AND lane = $2 AND que
             WHERE w.tenant = $1 AND w.lane = $2 AND w.queue = $3 AND w.store = h.store AND w.is_parent
                 AND w.due_at IS NULL AND (w.sla, w.id) >= (h.parent_sla, h.parent_id)
             ORDER BY w.sla DESC, w.id DESC LIMIT 1) AS parent
-        WHERE h.tenant = $1 AND h.lane = $2 AND h.queue = $3)";
+        WHERE h.tenant = $1 AND h.lane = $2 AND h.queue = $3)
+    OR EXISTS (
+        SELECT 1 FROM cqs_waiting WHERE tenant = $1 AND lane = $2 AND queue = $3 AND due_at IS NOT NULL
+        ORDER BY due_at DESC LIMIT 1)";
 
 /// The places of a lane with what waits and is leased there.
 const PLACES: &str = "
@@ -300,10 +304,9 @@ ORDER BY q.queue";
 /// Whether nothing of a lane waits or is leased; rows of a cancelled one do not count. From the far end of each index, where the newest lies: rows and leases
 /// go from the near end, and may leave many behind that are not removable yet.
 const IDLE: &str = "
-SELECT NOT EXISTS (SELECT 1 FROM cqs_lease WHERE tenant = $1 AND lane = $2)
+SELECT NOT EXISTS (SELECT 1 FROM cqs_lease WHERE tenant = $1 AND lane = $2 ORDER BY queue DESC, generation DESC LIMIT 1)
     AND (EXISTS (SELECT 1 FROM cqs_lane WHERE tenant = $1 AND lane = $2 AND cancelled_at IS NOT NULL)
     OR NOT EXISTS (SELECT 1 FROM cqs_retry WHERE tenant = $1 AND lane = $2 AND NOT done)
-    AND NOT EXISTS (SELECT 1 FROM cqs_waiting WHERE tenant = $1 AND lane = $2 AND due_at IS NOT NULL)
     AND NOT EXISTS (
         SELECT 1 FROM cqs_head h CROSS JOIN LATERAL (
             SELECT 1 FROM cqs_waiting w
@@ -317,4 +320,6 @@ SELECT NOT EXISTS (SELECT 1 FROM cqs_lease WHERE tenant = $1 AND lane = $2)
             WHERE w.tenant = $1 AND w.lane = $2 AND w.queue = h.queue AND w.store = h.store AND w.is_parent
                 AND w.due_at IS NULL AND (w.sla, w.id) >= (h.parent_sla, h.parent_id)
             ORDER BY w.sla DESC, w.id DESC LIMIT 1) AS parent
-        WHERE h.tenant = $1 AND h.lane = $2))";
+        WHERE h.tenant = $1 AND h.lane = $2)
+    AND NOT EXISTS (
+        SELECT 1 FROM cqs_waiting WHERE tenant = $1 AND lane = $2 AND due_at IS NOT NULL ORDER BY due_at DESC LIMIT 1))";

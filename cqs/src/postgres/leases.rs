@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use domain::Timestamp;
 
-use super::{PostgresUnit, arrays::queue_int};
+use super::{PostgresUnit, arrays::queue_int, floors::Awaited};
 use crate::{
     StoreError,
     columns::{limit_int, read_lease, read_rows, store_text},
@@ -126,17 +126,21 @@ impl Leases for PostgresUnit<'_> {
     }
 
     async fn lease_lapsed(&mut self, queue: i64, now: Timestamp, limit: usize) -> Result<Vec<Lease>, StoreError> {
-        let lapsed: Vec<(String, i64)> = sqlx::query_as(
-            "SELECT tenant, generation FROM cqs_lease WHERE queue = $1 AND expires_at <= $2
-             ORDER BY expires_at, generation LIMIT $3",
+        let from = self.queues.floors.from((Awaited::Leases, queue), now);
+        let lapsed: Vec<(String, i64, i64)> = sqlx::query_as(
+            "SELECT tenant, generation, expires_at FROM cqs_lease WHERE queue = $1 AND expires_at <= $2 AND expires_at >= $3
+             ORDER BY expires_at, generation LIMIT $4",
         )
         .bind(queue_int(queue))
         .bind(now.as_ms())
+        .bind(from.as_ms())
         .bind(limit_int(limit))
         .fetch_all(&mut *self.conn)
         .await?;
+        let first = lapsed.first().map(|(_, _, expires_at)| Timestamp::from_ms(*expires_at));
+        self.queues.floors.looked((Awaited::Leases, queue), (from, now), first);
         let mut by_tenant: BTreeMap<String, Vec<i64>> = BTreeMap::new();
-        for (tenant, generation) in lapsed {
+        for (tenant, generation, _) in lapsed {
             by_tenant.entry(tenant).or_default().push(generation);
         }
         let mut found = Vec::new();
@@ -186,11 +190,64 @@ impl Leases for PostgresUnit<'_> {
     }
 
     async fn lease_next_lapse(&mut self, queue: i64) -> Result<Option<Timestamp>, StoreError> {
-        let next: Option<i64> = sqlx::query_scalar("SELECT min(expires_at) FROM cqs_lease WHERE queue = $1")
-            .bind(queue_int(queue))
-            .fetch_one(&mut *self.conn)
-            .await?;
+        let next: Option<i64> =
+            sqlx::query_scalar("SELECT min(expires_at) FROM cqs_lease WHERE queue = $1 AND expires_at >= $2")
+                .bind(queue_int(queue))
+                .bind(self.queues.floors.next((Awaited::Leases, queue)).as_ms())
+                .fetch_one(&mut *self.conn)
+                .await?;
         Ok(next.map(Timestamp::from_ms))
+    }
+
+    async fn lapse_put(&mut self, lease: &Lease, ids: &[i64], now: Timestamp) -> Result<(), StoreError> {
+        let tenant = self.tenant_of_stored(lease.generation).await?;
+        sqlx::query("INSERT INTO cqs_lapse (tenant, generation, lane, ids, at) VALUES ($1, $2, $3, $4, $5)")
+            .bind(tenant.as_str())
+            .bind(lease.generation)
+            .bind(lease.lane)
+            .bind(ids)
+            .bind(now.as_ms())
+            .execute(&mut *self.conn)
+            .await?;
+        Ok(())
+    }
+
+    async fn lapse_take(&mut self, generation: i64) -> Result<Option<(i64, Vec<i64>)>, StoreError> {
+        let Some(tenant) = self.tenant_of(generation).await? else { return Ok(None) };
+        Ok(sqlx::query_as("DELETE FROM cqs_lapse WHERE tenant = $1 AND generation = $2 RETURNING lane, ids")
+            .bind(tenant.as_str())
+            .bind(generation)
+            .fetch_optional(&mut *self.conn)
+            .await?)
+    }
+
+    async fn lapse_prune(&mut self, before: Timestamp, limit: usize) -> Result<(), StoreError> {
+        let old: Vec<(String, i64)> =
+            sqlx::query_as("SELECT tenant, generation FROM cqs_lapse WHERE at < $1 ORDER BY at LIMIT $2")
+                .bind(before.as_ms())
+                .bind(limit_int(limit))
+                .fetch_all(&mut *self.conn)
+                .await?;
+        let mut by_tenant: BTreeMap<String, Vec<i64>> = BTreeMap::new();
+        for (tenant, generation) in old {
+            by_tenant.entry(tenant).or_default().push(generation);
+        }
+        for (tenant, generations) in by_tenant {
+            sqlx::query("DELETE FROM cqs_lapse WHERE tenant = $1 AND generation = ANY($2)")
+                .bind(tenant)
+                .bind(generations)
+                .execute(&mut *self.conn)
+                .await?;
+        }
+        Ok(())
+    }
+
+    async fn lapse_pardon(&mut self, lane: i64, ids: &[i64]) -> Result<(), StoreError> {
+        let tenant = self.tenant_of_stored(lane).await?;
+        for statement in [PARDON_WAITING, PARDON_LEASED] {
+            sqlx::query(statement).bind(tenant.as_str()).bind(lane).bind(ids).execute(&mut *self.conn).await?;
+        }
+        Ok(())
     }
 
     async fn split_find(&mut self, key: SplitKey) -> Result<Option<SplitCounts>, StoreError> {
@@ -264,3 +321,13 @@ WITH lease AS (
     RETURNING 1
 )
 SELECT generation, (SELECT count(*) FROM moved) FROM lease";
+
+/// Waiting first: a claim that moves a row meanwhile is waited for, and the row is found leased then.
+const PARDON_WAITING: &str = "
+UPDATE cqs_waiting SET alone = lapses_alone > 0, lapses_alone = greatest(lapses_alone - 1, 0)
+WHERE tenant = $1 AND lane = $2 AND id = ANY($3) AND alone";
+
+const PARDON_LEASED: &str = "
+UPDATE cqs_leased r SET alone = lapses_alone > 0, lapses_alone = greatest(lapses_alone - 1, 0)
+FROM cqs_lease l
+WHERE l.tenant = $1 AND l.lane = $2 AND r.tenant = $1 AND r.lease = l.generation AND r.id = ANY($3) AND r.alone";

@@ -7,8 +7,9 @@
 //! - Rows: whoever is about to merge into a waiting row locks it; a claim passes over locked rows. Two that insert the same
 //!   key meet at the unique index, and the later one runs again.
 //! - Heads (`heads`): not counts but marks below which nothing is ready. Arrivals in a lane share its lock, upkeep, which
-//!   raises marks, takes it alone and never waits for it; claims take none. So no unit waits for another one's commit
-//!   because of a mark.
+//!   raises marks, takes it alone and never waits for it; claims, and reports that let nothing come back, take none. So no
+//!   unit waits for another one's commit because of a mark.
+//! - What comes due or lapses (`floors`): looked for from where this process last found nothing left.
 //! - Leases: a report locks the lease's row; sweeps pass over locked ones.
 //! - The end of an operation: the unit that may have ended it looks whether it did under a lock of the lane, so that two
 //!   units that end the last two leases do not each see the other's.
@@ -22,6 +23,7 @@ mod arrays;
 mod audit;
 mod controls;
 mod failures;
+mod floors;
 mod heads;
 mod lanes;
 mod leases;
@@ -54,6 +56,7 @@ use crate::{
     unit::Clocked,
 };
 
+use floors::Floors;
 use heads::Marks;
 pub use tenants::Tenants;
 
@@ -78,13 +81,14 @@ pub struct PostgresCqsStore {
 #[derive(Debug, Clone, Default)]
 pub struct Queues {
     tenants: Tenants,
+    floors: Floors,
     time: TimeOf,
 }
 
 impl Queues {
     /// With that time.
     pub fn new(time: TimeOf) -> Self {
-        Self { tenants: Tenants::default(), time }
+        Self { time, ..Self::default() }
     }
 
     /// The time that counts.
@@ -106,10 +110,13 @@ struct PostgresUnit<'c> {
     writes: bool,
     /// The earliest rows this unit made ready, by head; written by `head_change`.
     ready: BTreeMap<HeadKey, Marks>,
-    /// The marks of heads it looked at.
+    /// The marks of heads it looked at, or the first rows that it found behind them.
     marks: BTreeMap<HeadKey, Marks>,
     /// Lanes in which this unit holds something that nobody else can end before it ends itself.
     kept: BTreeSet<i64>,
+    /// Lanes of queues whose arrivals it is among; lanes that it opened itself need no lock.
+    arrivals: BTreeSet<(i64, i64)>,
+    opened: BTreeSet<i64>,
     /// Lanes of the leases it found.
     leases: HashMap<i64, i64>,
     /// Lanes it found; what they say stays so until it ends.
@@ -126,6 +133,8 @@ impl<'c> PostgresUnit<'c> {
             ready: BTreeMap::new(),
             marks: BTreeMap::new(),
             kept: BTreeSet::new(),
+            arrivals: BTreeSet::new(),
+            opened: BTreeSet::new(),
             leases: HashMap::new(),
             lanes: HashMap::new(),
         }

@@ -1,13 +1,15 @@
 //! Waiting rows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{SplitItem, TenantId, Timestamp, Urn};
 
 use super::{
     PostgresUnit,
     arrays::{RowArrays, queue_int, record_arrays},
+    floors::Awaited,
     heads::Mark,
+    locks::Lock,
 };
 use crate::{
     StoreError,
@@ -50,6 +52,7 @@ impl Rows for PostgresUnit<'_> {
 
     async fn row_insert(&mut self, queue: i64, rows: &[Row]) -> Result<(), StoreError> {
         let Some(first) = rows.first() else { return Ok(()) };
+        self.arrives(queue, rows).await?;
         let tenant = first.tenant().clone();
         let arrays = RowArrays::of(rows.iter());
         let inserted: Vec<i64> = sqlx::query_scalar(
@@ -92,6 +95,7 @@ impl Rows for PostgresUnit<'_> {
 
     async fn row_update(&mut self, queue: i64, rows: &[Row]) -> Result<(), StoreError> {
         let Some(first) = rows.first() else { return Ok(()) };
+        self.arrives(queue, rows).await?;
         let tenant = first.tenant().clone();
         let arrays = RowArrays::of(rows.iter());
         sqlx::query(
@@ -177,17 +181,21 @@ impl Rows for PostgresUnit<'_> {
     }
 
     async fn row_due(&mut self, queue: i64, now: Timestamp, limit: usize) -> Result<Vec<Row>, StoreError> {
-        let due: Vec<(String, i64)> = sqlx::query_as(
-            "SELECT tenant, id FROM cqs_waiting WHERE queue = $1 AND due_at IS NOT NULL AND due_at <= $2
-             ORDER BY due_at, id LIMIT $3",
+        let from = self.queues.floors.from((Awaited::Rows, queue), now);
+        let due: Vec<(String, i64, i64)> = sqlx::query_as(
+            "SELECT tenant, id, due_at FROM cqs_waiting WHERE queue = $1 AND due_at IS NOT NULL AND due_at <= $2 AND due_at >= $3
+             ORDER BY due_at, id LIMIT $4",
         )
         .bind(queue_int(queue))
         .bind(now.as_ms())
+        .bind(from.as_ms())
         .bind(limit_int(limit))
         .fetch_all(&mut *self.conn)
         .await?;
+        let first = due.first().map(|(_, _, due_at)| Timestamp::from_ms(*due_at));
+        self.queues.floors.looked((Awaited::Rows, queue), (from, now), first);
         let mut by_tenant: BTreeMap<String, Vec<i64>> = BTreeMap::new();
-        for (tenant, id) in due {
+        for (tenant, id, _) in due {
             by_tenant.entry(tenant).or_default().push(id);
         }
         let mut found = Vec::new();
@@ -211,11 +219,13 @@ impl Rows for PostgresUnit<'_> {
     }
 
     async fn row_next_due(&mut self, queue: i64) -> Result<Option<Timestamp>, StoreError> {
-        let next: Option<i64> =
-            sqlx::query_scalar("SELECT min(due_at) FROM cqs_waiting WHERE queue = $1 AND due_at IS NOT NULL")
-                .bind(queue_int(queue))
-                .fetch_one(&mut *self.conn)
-                .await?;
+        let next: Option<i64> = sqlx::query_scalar(
+            "SELECT min(due_at) FROM cqs_waiting WHERE queue = $1 AND due_at IS NOT NULL AND due_at >= $2",
+        )
+        .bind(queue_int(queue))
+        .bind(self.queues.floors.next((Awaited::Rows, queue)).as_ms())
+        .fetch_one(&mut *self.conn)
+        .await?;
         Ok(next.map(Timestamp::from_ms))
     }
 
@@ -258,6 +268,17 @@ FROM cqs_waiting WHERE tenant = $1 AND lane = $2 AND queue = $3 AND due_at IS NO
 ORDER BY due_at, id LIMIT $4 FOR UPDATE";
 
 impl PostgresUnit<'_> {
+    /// Keeps the marks of lanes from being raised until this unit ends, before rows become ready there.
+    async fn arrives(&mut self, queue: i64, rows: &[Row]) -> Result<(), StoreError> {
+        let lanes: BTreeSet<i64> = rows.iter().filter(|row| row.due_at.is_none()).map(|row| row.lane).collect();
+        for lane in lanes {
+            if !self.opened.contains(&lane) && self.arrivals.insert((queue, lane)) {
+                self.lock(Lock::Arrivals(queue, lane)).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// Notes a row that waits because of this unit.
     fn waits(&mut self, queue: i64, row: &Row, id: i64) {
         // Its lane has something in it that nobody can end before this unit ends.

@@ -175,7 +175,15 @@ impl CqsServer {
         let lease_ms = in_range("lease_ms", request.lease_ms, limits::LEASE_MS_MIN..=limits::LEASE_MS_MAX)?;
         let now = self.parts.clock.now();
         let expires_at = now.plus_ms(i64::from(lease_ms));
-        self.store.extend_lease(lease, expires_at, now).await?;
+        let extended = self.store.extend_lease(lease.clone(), expires_at, now).await;
+        if matches!(&extended, Err(StoreError::Refused(refusal)) if refusal.code == ErrorCode::StaleLease) {
+            // It is late, and lives. That it is refused stays so, whatever comes of this.
+            match self.store.lease_outlived(lease, now).await {
+                Ok(woken) => self.parts.wakeups.wake(&woken),
+                Err(error) => tracing::warn!(%error, "a holder that outlived its lease was not noted"),
+            }
+        }
+        extended?;
         Ok(wire::ExtendLeaseResponse { expires_at: Some(timestamp_to_wire(expires_at)) })
     }
 

@@ -89,11 +89,6 @@ impl Lanes for SqliteUnit<'_> {
         Ok(())
     }
 
-    async fn lane_lock(&mut self, _: i64, _: i64) -> Result<(), StoreError> {
-        // One writer runs all units of work.
-        Ok(())
-    }
-
     async fn head_change(
         &mut self,
         changes: &[(HeadKey, LaneKind, HeadChange)],

@@ -152,6 +152,56 @@ impl Leases for SqliteUnit<'_> {
         Ok(next.map(Timestamp::from_ms))
     }
 
+    async fn lapse_put(&mut self, lease: &Lease, ids: &[i64], now: Timestamp) -> Result<(), StoreError> {
+        sqlx::query("INSERT INTO cqs_lapse (generation, lane, ids, at) VALUES (?1, ?2, ?3, ?4)")
+            .bind(lease.generation)
+            .bind(lease.lane)
+            .bind(json_text(&ids)?)
+            .bind(now.as_ms())
+            .execute(&mut *self.conn)
+            .await?;
+        Ok(())
+    }
+
+    async fn lapse_take(&mut self, generation: i64) -> Result<Option<(i64, Vec<i64>)>, StoreError> {
+        let taken: Option<(i64, String)> =
+            sqlx::query_as("DELETE FROM cqs_lapse WHERE generation = ?1 RETURNING lane, ids")
+                .bind(generation)
+                .fetch_all(&mut *self.conn)
+                .await?
+                .pop();
+        let Some((lane, ids)) = taken else { return Ok(None) };
+        let broken = |_| StoreError::BrokenRow { table: "cqs_lapse", column: "ids", id: generation.to_string() };
+        Ok(Some((lane, serde_json::from_str(&ids).map_err(broken)?)))
+    }
+
+    async fn lapse_prune(&mut self, before: Timestamp, limit: usize) -> Result<(), StoreError> {
+        sqlx::query(
+            "DELETE FROM cqs_lapse WHERE generation IN (
+                SELECT generation FROM cqs_lapse WHERE at < ?1 ORDER BY at LIMIT ?2)",
+        )
+        .bind(before.as_ms())
+        .bind(limit_int(limit))
+        .execute(&mut *self.conn)
+        .await?;
+        Ok(())
+    }
+
+    async fn lapse_pardon(&mut self, lane: i64, ids: &[i64]) -> Result<(), StoreError> {
+        sqlx::query(
+            "UPDATE cqs_waiting SET alone = lapses_alone > 0, lapses_alone = max(lapses_alone - 1, 0)
+             WHERE id IN (SELECT value FROM jsonb_each(?1)) AND lane = ?2 AND alone;
+             UPDATE cqs_leased SET alone = lapses_alone > 0, lapses_alone = max(lapses_alone - 1, 0)
+             WHERE lease IN (SELECT generation FROM cqs_lease WHERE lane = ?2)
+                AND id IN (SELECT value FROM jsonb_each(?1)) AND alone",
+        )
+        .bind(json_text(&ids)?)
+        .bind(lane)
+        .execute(&mut *self.conn)
+        .await?;
+        Ok(())
+    }
+
     async fn split_find(&mut self, key: SplitKey) -> Result<Option<SplitCounts>, StoreError> {
         let found: Option<(i64, i64)> = sqlx::query_as(
             "SELECT enqueued, coalesced FROM cqs_split WHERE queue = ?1 AND generation = ?2 AND id = ?3",

@@ -37,7 +37,6 @@ pub(crate) async fn announce<U: Unit>(
             if told.is_empty() {
                 continue;
             }
-            unit.lane_lock(queue.id, lane.id).await?;
             let wanted = wanted(unit, (&queues, place), told).await?;
             let rows = wanted.into_iter().map(|told| row(place, told, now)).collect();
             arrive(unit, place, rows, (Arrival::Fresh, &mut changes)).await?;

@@ -26,7 +26,6 @@ pub(crate) async fn clear<U: Unit>(unit: &mut U, now: Timestamp) -> Result<bool,
         if left == 0 {
             break;
         }
-        unit.lane_lock(queue.id, lane.id).await?;
         let rows = unit.row_of_lane(queue.id, lane.id, left).await?;
         if rows.is_empty() {
             continue;

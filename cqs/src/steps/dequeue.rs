@@ -58,7 +58,6 @@ async fn promote<U: Unit>(
     for of_lane in rows.chunk_by_mut(|a, b| a.lane == b.lane) {
         let Some(first) = of_lane.first() else { continue };
         let lane = lane_of(unit, first.lane).await?;
-        unit.lane_lock(queue.id, lane.id).await?;
         let place = Place { queue, lane: &lane };
         for row in of_lane.iter_mut() {
             changes.waited(place, row);

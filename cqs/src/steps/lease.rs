@@ -4,9 +4,12 @@ use domain::{LeaseRef, Timestamp};
 
 use crate::{
     StoreError,
-    announce::LeaseLane,
+    announce::{LeaseLane, Woken},
     model::{Lane, Lease, Queue, Row},
-    policy::{coalesce::Arrival, fate::Fate},
+    policy::{
+        coalesce::Arrival,
+        fate::{Fate, of_outlived},
+    },
     unit::{Held, Unit},
 };
 
@@ -44,7 +47,6 @@ pub(crate) async fn live<U: Unit>(unit: &mut U, lease: &LeaseRef, now: Timestamp
     let lease =
         found.filter(|found| found.queue == queue.id && found.expires_at > now).ok_or_else(StoreError::stale_lease)?;
     let lane = lane_of(unit, lease.lane).await?;
-    unit.lane_lock(queue.id, lane.id).await?;
     Ok(Live { queue, lane, lease })
 }
 
@@ -126,12 +128,28 @@ async fn end<U: Unit>(
     (changes, now): (&mut Changes, Timestamp),
 ) -> Result<(), StoreError> {
     let lane = lane_of(unit, lease.lane).await?;
-    unit.lane_lock(queue.id, lane.id).await?;
     let rows = unit.lease_rows(lease.generation).await?;
     tracing::warn!(queue = %queue.name, lease = lease.generation, worker = lease.worker_id, rows = rows.len(), "lease ended without its holder");
+    let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
     let fated = rows.into_iter().map(|row| (row.clone(), fate(&row))).collect();
     release(unit, (Place { queue, lane: &lane }, lease), fated, (changes, now)).await?;
-    Ok(())
+    unit.lapse_put(lease, &ids, now).await
+}
+
+/// The holder of a lease that is over shows that it lives, so its rows did not bring it down, whatever kept it from
+/// extending in time: its machine, the network, this service. They are not held against: neither where the lease is not
+/// ended yet, nor where it was.
+pub(crate) async fn outlived<U: Unit>(unit: &mut U, lease: &LeaseRef, now: Timestamp) -> Result<Woken, StoreError> {
+    let Some(queue) = unit.queue_find(&lease.queue).await? else { return Ok(Woken::default()) };
+    let mut changes = Changes::default();
+    let found = unit.lease_find(lease.generation).await?;
+    if let Some(lapsed) = found.filter(|found| found.queue == queue.id && found.expires_at <= now) {
+        end(unit, (&queue, &lapsed, of_outlived), (&mut changes, now)).await?;
+        unit.lapse_take(lapsed.generation).await?;
+    } else if let Some((lane, ids)) = unit.lapse_take(lease.generation).await? {
+        unit.lapse_pardon(lane, &ids).await?;
+    }
+    changes.write(unit, now).await
 }
 
 /// Ends some leases of the queue whose time is before `before`, each row by `fate`; true when there may be more.

@@ -215,7 +215,6 @@ async fn fill<U: Unit>(
 ) -> Result<Filled, StoreError> {
     let Some(queue) = queues.iter().find(|queue| queue.id == rule.queue) else { return Ok(Filled::default()) };
     let lane = lane_of(unit, rule.lane).await?;
-    unit.lane_lock(queue.id, lane.id).await?;
     let place = Place { queue, lane: &lane };
     if lane.gate.cancelled {
         // What was not taken over stays where it failed.

@@ -16,6 +16,8 @@ use crate::policy::fate::of_restart;
 const FOLD_DELTAS: usize = 4_096;
 /// How long a `ReEnqueue` is remembered, in milliseconds (a day): any caller that repeats it has given up long before.
 const SPLITS_KEPT_MS: i64 = 24 * 60 * 60 * 1_000;
+/// How long it is remembered which rows a lapsed lease had, in milliseconds (an hour): whoever sleeps longer is gone.
+const LAPSES_KEPT_MS: i64 = 60 * 60 * 1_000;
 /// How long an idle split lane is kept, in milliseconds (a day), for whoever looks at its rows' log lines.
 const LANES_KEPT_MS: i64 = 24 * 60 * 60 * 1_000;
 /// Between two samples of running operations, in milliseconds.
@@ -34,6 +36,7 @@ pub(crate) async fn maintain<U: Unit>(unit: &mut U, now: Timestamp) -> Result<(W
     let folded = unit.ledger_fold(FOLD_DELTAS).await?;
     sample(unit, now).await?;
     unit.split_prune(now.plus_ms(-SPLITS_KEPT_MS), PRUNE_ROWS).await?;
+    unit.lapse_prune(now.plus_ms(-LAPSES_KEPT_MS), PRUNE_ROWS).await?;
     unit.lane_prune(now.plus_ms(-LANES_KEPT_MS), PRUNE_ROWS).await?;
     unit.head_upkeep().await?;
     Ok((woken, folded == FOLD_DELTAS || more_ends))

@@ -7,6 +7,7 @@ each_port!(
     complete_is_all_or_nothing,
     a_lease_can_be_extended_while_it_lives,
     a_lapsed_row_is_leased_alone_and_dies_after_three,
+    a_holder_that_lives_is_late_and_nothing_is_held_against_its_rows,
     a_restart_ends_all_leases,
     a_start_gives_no_generation_that_a_lost_database_gave,
     lease_check_tells_the_lane,
@@ -26,13 +27,13 @@ mod scenario_impl {
         world.clock.advance_ms(LEASE_MS);
         let done: Vec<_> = leased.ids().into_iter().map(|id| (id, Outcome::Done)).collect();
         assert_eq!(world.complete(&leased.lease, done.clone()).await.unwrap_err().code, ErrorCode::StaleLease);
-        assert_eq!(world.extend(&leased.lease, LEASE_MS).await.unwrap_err().code, ErrorCode::StaleLease);
         assert_eq!(world.split(into(&leased, links(7..8))).await.unwrap_err().code, ErrorCode::StaleLease);
         assert_eq!(world.lease_check(&leased.lease).await.unwrap_err().code, ErrorCode::StaleLease);
 
         let again = world.dequeue(ECC, 10).await.unwrap();
         assert_eq!(again.ids(), leased.ids()[..1], "swept, waiting, leased alone");
         assert_eq!(world.complete(&leased.lease, done).await.unwrap_err().code, ErrorCode::StaleLease);
+        assert_eq!(world.extend(&leased.lease, LEASE_MS).await.unwrap_err().code, ErrorCode::StaleLease);
         // Of another queue, it is as stale as one that never was.
         let elsewhere = LeaseRef { queue: MERGER.parse().unwrap(), generation: again.lease.generation };
         let outcomes = vec![(again.ids()[0], Outcome::Done)];
@@ -93,6 +94,62 @@ mod scenario_impl {
         assert_eq!(progress.failures[0].count, 1);
         assert!(progress.failures[0].cause.contains("lapsed"));
         assert!(progress.finished_at.is_some());
+    }
+
+    /// Whoever was only slow asks for more time too late: before or after somebody else noticed the lapse.
+    pub async fn a_holder_that_lives_is_late_and_nothing_is_held_against_its_rows(mut world: World) {
+        world.inject(refresh("op-1")).await.unwrap();
+        let parents = world.dequeue(ECC, 10).await.unwrap();
+        world.split(into(&parents, links(0..3))).await.unwrap();
+        let mut leased = world.dequeue(ECC, 10).await.unwrap();
+        assert_eq!(leased.rows.len(), 3);
+        let ids = leased.ids();
+        let late = async |world: &World, leased: &Leased| {
+            let refused = world.extend(&leased.lease, LEASE_MS).await.unwrap_err();
+            assert_eq!(refused.code, ErrorCode::StaleLease, "late is late");
+        };
+        // It comes first: the rows go back as they were.
+        for _ in 0..5 {
+            world.clock.advance_ms(LEASE_MS);
+            late(&world, &leased).await;
+            leased = world.dequeue(ECC, 10).await.unwrap();
+            assert_eq!(leased.ids(), ids);
+        }
+        // Somebody else comes first, and has a row in hand when it does.
+        for _ in 0..5 {
+            world.clock.advance_ms(LEASE_MS);
+            let other = world.dequeue(ECC, 10).await.unwrap();
+            assert_eq!(other.ids(), ids[..1], "a suspect so far");
+            late(&world, &leased).await;
+            leased = other;
+            world.clock.advance_ms(LEASE_MS);
+            late(&world, &leased).await;
+            leased = world.dequeue(ECC, 10).await.unwrap();
+            assert_eq!(leased.ids(), ids);
+        }
+        // Alone, as often.
+        world.clock.advance_ms(LEASE_MS);
+        let mut alone = world.dequeue(ECC, 10).await.unwrap();
+        assert_eq!(alone.ids(), ids[..1]);
+        for _ in 0..5 {
+            world.clock.advance_ms(LEASE_MS);
+            let next = world.dequeue(ECC, 10).await.unwrap();
+            assert_eq!(next.ids(), ids[..1]);
+            late(&world, &alone).await;
+            alone = next;
+        }
+        // Told twice it counts once; and whoever dies of a row says nothing.
+        late(&world, &leased).await;
+        late(&world, &leased).await;
+        for _ in 0..3 {
+            world.clock.advance_ms(LEASE_MS);
+            assert_eq!(world.dequeue(ECC, 1).await.unwrap().ids(), ids[..1]);
+        }
+        world.clock.advance_ms(LEASE_MS);
+        assert_eq!(world.dequeue(ECC, 1).await.unwrap().ids(), ids[1..2], "the first is dead");
+        let labels = world.progress("op-1").await.unwrap().of(ECC).labels;
+        assert_eq!((labels.failed, labels.open()), (1, 2));
+        world.progress("op-1").await.unwrap().assert_balanced();
     }
 
     /// As after a backup was restored, or the database lost: a worker, or a label's folder, may know generations that the

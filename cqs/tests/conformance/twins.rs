@@ -76,8 +76,7 @@ struct Memory {
     leases: Vec<Leased>,
     lanes: BTreeMap<usize, i64>,
     /// When labels of a throttled operation were leased in a queue last, and under which controls.
-    throttled: BTreeMap<(String, String), Timestamp>,
-    limits: BTreeMap<String, Control>,
+    throttled: BTreeMap<(String, String), (Timestamp, Control)>,
     seen: Seen,
 }
 
@@ -263,12 +262,12 @@ async fn allowed_by_its_controls(world: &World, memory: &mut Memory, leased: &Le
         && let Some(rate) = limits.throttle_per_s
     {
         assert!(i64::try_from(labels).unwrap() <= (rate / 4).max(1), "more than a portion");
-        let before = memory.throttled.insert((tracking_id.to_string(), leased.lease.queue.to_string()), world.now());
+        let key = (tracking_id.to_string(), leased.lease.queue.to_string());
+        let before = memory.throttled.insert(key, (world.now(), report.control.clone()));
         // A changed limit opens at once, so only equal ones are compared.
-        if let Some(before) = before.filter(|_| memory.limits.get(tracking_id.as_str()) == Some(&report.control)) {
+        if let Some((before, _)) = before.filter(|(_, control)| *control == report.control) {
             assert!(world.now().ms_since(before) * rate >= 1_000, "two portions too soon after each other");
         }
-        memory.limits.insert(tracking_id.to_string(), report.control);
     }
 }
 

@@ -23,6 +23,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (3, "control", include_str!("../../../migrations/postgres/0003_control.sql")),
     (4, "failures", include_str!("../../../migrations/postgres/0004_failures.sql")),
     (6, "readers", include_str!("../../../migrations/postgres/0006_readers.sql")),
+    (7, "lapses", include_str!("../../../migrations/postgres/0007_lapses.sql")),
 ];
 
 const TABLE: &str = "

@@ -18,6 +18,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (3, "control", include_str!("../../../migrations/sqlite/0003_control.sql")),
     (4, "failures", include_str!("../../../migrations/sqlite/0004_failures.sql")),
     (6, "readers", include_str!("../../../migrations/sqlite/0006_readers.sql")),
+    (7, "lapses", include_str!("../../../migrations/sqlite/0007_lapses.sql")),
 ];
 
 /// The newest schema this build knows.

@@ -1,34 +1,53 @@
-//! Keeps a lease alive while its batch is in hand, and says when it is lost.
+//! Keeps a lease alive while its batch is in hand, says when it is lost, and then tells the platform that its holder lives:
+//! what was lost because a machine or a network was slow is not held against the batch.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::CallError;
 
 /// The lease is extended each time this part of it has passed: two extensions may fail before it is over.
 const PART: u32 = 3;
+/// How often a lost lease is told of without an answer, a part of it apart: some lengths of it, in which a platform that
+/// was away comes back. Whoever was silent for longer is held for dead.
+const TOLD_MAX: u32 = 12;
 
 /// Extends one lease until dropped.
 pub(crate) struct Heartbeat {
     lost: CancellationToken,
-    _task: AbortOnDropHandle<()>,
+    refused: CancellationToken,
+    _done: DropGuard,
 }
 
 impl Heartbeat {
     /// Starts extending a lease of `length`, taken just now, with `extend`.
-    pub(crate) fn start<F>(length: Duration, extend: impl Fn() -> F + Send + 'static) -> Self
+    pub(crate) fn start<F>(length: Duration, extend: impl Fn() -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<(), CallError>> + Send,
     {
-        let lost = CancellationToken::new();
-        let told = lost.clone();
-        let task = tokio::spawn(async move {
-            keep(length, extend).await;
+        let (lost, refused, done) = (CancellationToken::new(), CancellationToken::new(), CancellationToken::new());
+        let (told, elsewhere, dropped) = (lost.clone(), refused.clone(), done.clone());
+        tokio::spawn(async move {
+            let end = tokio::select! {
+                biased;
+                () = elsewhere.cancelled() => End::Silence,
+                () = dropped.cancelled() => return,
+                end = keep(length, &extend) => end,
+            };
             told.cancel();
+            // Asked once more, and refused, CQS knows that the holder lives; the batch is dropped meanwhile.
+            if end == End::Silence {
+                tell(length, extend).await;
+            }
         });
-        Self { lost, _task: AbortOnDropHandle::new(task) }
+        Self { lost, refused, _done: done.drop_guard() }
+    }
+
+    /// Another call was told that the lease is over.
+    pub(crate) fn refused(&self) {
+        self.refused.cancel();
     }
 
     /// Waits until the lease is lost.
@@ -37,8 +56,30 @@ impl Heartbeat {
     }
 }
 
+/// How a lease ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// An extension was refused.
+    Refused,
+    /// No extension was answered in time.
+    Silence,
+}
+
+/// Extends until it is refused, for it is late: that shows who lives.
+async fn tell<F>(length: Duration, extend: impl Fn() -> F)
+where
+    F: Future<Output = Result<(), CallError>>,
+{
+    for _ in 0..TOLD_MAX {
+        match tokio::time::timeout(length, extend()).await {
+            Ok(Err(CallError::Stale | CallError::Never(_))) => return,
+            Ok(Ok(()) | Err(_)) | Err(_) => tokio::time::sleep(length / PART).await,
+        }
+    }
+}
+
 /// Returns when the lease is over: CQS said so, or its length passed without an extension that worked.
-async fn keep<F>(length: Duration, extend: impl Fn() -> F)
+async fn keep<F>(length: Duration, extend: impl Fn() -> F) -> End
 where
     F: Future<Output = Result<(), CallError>>,
 {
@@ -49,11 +90,12 @@ where
         match tokio::time::timeout_at(ends, extend()).await {
             // Counted from before the call: never longer than CQS counts.
             Ok(Ok(())) => ends = asked + length,
-            Ok(Err(CallError::Stale)) | Err(_) => return,
+            Ok(Err(CallError::Stale)) => return End::Refused,
+            Err(_) => return End::Silence,
             Ok(Err(error)) => {
                 tracing::warn!(%error, "lease not extended");
                 if Instant::now() >= ends {
-                    return;
+                    return End::Silence;
                 }
             }
         }

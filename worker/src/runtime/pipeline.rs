@@ -209,7 +209,10 @@ impl Runtime {
             () = heartbeat.lost() => true,
             result = until_waiting(working, self.batch(&lease, notifications)) => match result {
                 Ok(()) => false,
-                Err(CallError::Stale) => true,
+                Err(CallError::Stale) => {
+                    heartbeat.refused();
+                    true
+                }
                 Err(error) => return Err(error),
             },
         };

@@ -21,8 +21,8 @@ use db::{
     sqlite::{OpenOptions, SqliteDb},
 };
 use domain::{
-    Clock, DtoType, LeaseRef, ManualClock, Notification, Outcome, ParentShape, QueueName, Refusal, ServiceName,
-    TenantId, Timestamp, TrackingId,
+    Clock, DtoType, ErrorCode, LeaseRef, ManualClock, Notification, Outcome, ParentShape, QueueName, Refusal,
+    ServiceName, TenantId, Timestamp, TrackingId,
 };
 use proto::{
     CqsClient, cqs::v1 as wire, notification_from_wire, outcome_to_wire, refusal_from_status, shape_to_wire,
@@ -359,7 +359,12 @@ impl World {
             return client.extend_lease(request).await.map(drop).map_err(|status| refusal_from_status(&status));
         }
         let now = self.now();
-        self.store.extend_lease(lease.clone(), now.plus_ms(lease_ms), now).await.map_err(refusal)
+        let extended = self.store.extend_lease(lease.clone(), now.plus_ms(lease_ms), now).await.map_err(refusal);
+        if extended.as_ref().is_err_and(|refused| refused.code == ErrorCode::StaleLease) {
+            // As the server does.
+            self.store.lease_outlived(lease.clone(), now).await.unwrap();
+        }
+        extended
     }
 
     /// (enqueued, coalesced, replayed)
