@@ -187,12 +187,9 @@ async fn pinned(bench: &Bench, queue: &Queue, minutes: u32, report: &mut Report)
 
 /// Rows that are gone and still there, as PostgreSQL counts them, in the tables that claims pass through.
 async fn dead_rows(database: &PostgresDb) -> anyhow::Result<i64> {
-    let read = |conn: &mut sqlx::PgConnection| {
-        async move {
-            let statement = "SELECT sum(n_dead_tup)::bigint FROM pg_stat_user_tables WHERE relname LIKE 'cqs_%'";
-            Ok::<_, DbError>(sqlx::query_scalar(statement).fetch_one(conn).await?)
-        }
-        .boxed()
-    };
-    Ok(database.read(move |conn, _| read(conn)).await?)
+    let counted = database.read(|conn, _| {
+        let statement = "SELECT sum(n_dead_tup)::bigint FROM pg_stat_user_tables WHERE relname LIKE 'cqs_%'";
+        async move { Ok::<i64, DbError>(sqlx::query_scalar(statement).fetch_one(conn).await?) }.boxed()
+    });
+    Ok(counted.await?)
 }
