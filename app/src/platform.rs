@@ -2,7 +2,15 @@
 //!
 //! The same routes answer over the network ([`Platform::serve`]) and within the process ([`Platform::transport`]).
 
-use std::{fmt, path::Path, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use anyhow::Context as _;
 use cqs::{
@@ -32,6 +40,10 @@ use crate::{room::Room, upkeep::Upkeep};
 
 /// Least room on the database's disk for the platform to call itself ready: the log of a busy minute.
 const SPACE_MIN_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Between two questions whether PostgreSQL answers. Who asks for readiness is told the last answer, so that asking costs the
+/// database nothing, however often it is done.
+const DATABASE_ASKED_EVERY: Duration = Duration::from_secs(2);
 
 /// An open database.
 #[derive(Debug, Clone)]
@@ -193,6 +205,8 @@ pub struct Platform {
     wakeups: Wakeups,
     /// Where other processes may serve the same database: what they hear of each other, and this one's name there.
     others: Option<(Bell, String)>,
+    /// Where the database is a server: how to ask it, and whether it answered last.
+    answers: Option<(PostgresDb, Arc<AtomicBool>)>,
     clock: Arc<dyn Clock>,
 }
 
@@ -213,11 +227,15 @@ impl Platform {
         let cqs_parts =
             CqsServerParts { clock: Arc::clone(&clock), ids: Arc::clone(&parts.ids), wakeups: wakeups.clone() };
         let dtoflow_parts = DtoFlowServerParts { clock: Arc::clone(&clock), wakeups: wakeups.clone() };
+        // It answered just now.
+        let answered = Arc::new(AtomicBool::new(true));
+        let (room, heard) = (database.has_room(SPACE_MIN_BYTES), Arc::clone(&answered));
+        let answers = database.postgres().map(|db| (db.clone(), answered));
         let routes = Routes::new(CqsServer::new(Arc::clone(&cqs), cqs_parts).into_service())
             .add_service(DtoFlowServer::new(dtoflow, dtoflow_parts).into_service())
-            .add_service(Health::new(database.has_room(SPACE_MIN_BYTES)));
+            .add_service(Health::new(move || room() && heard.load(Ordering::Relaxed)));
         let verifier = Verifier::new(parts.registry, Arc::clone(&clock));
-        Ok(Self { routes, verifier, cqs, wakeups, others, clock })
+        Ok(Self { routes, verifier, cqs, wakeups, others, answers, clock })
     }
 
     /// A way to both servers within this process. It carries no identity yet: attach a service's credentials.
@@ -269,6 +287,15 @@ impl Platform {
                 }
             });
         }
+        if let Some((db, answered)) = self.answers.clone() {
+            let soft = shutdown.soft.clone();
+            shutdown.tasks.spawn(async move {
+                tokio::select! {
+                    () = soft.cancelled() => {}
+                    () = ask(db, answered) => {}
+                }
+            });
+        }
         let maintainer = Maintainer::new(Arc::clone(&self.cqs), Arc::clone(&self.clock), self.wakeups.clone());
         shutdown.tasks.spawn(maintainer.keeping(retention).run(shutdown.clone()));
         Ok(())
@@ -283,6 +310,21 @@ impl Platform {
     /// How much is to be done in each queue.
     pub async fn backlogs(&self) -> anyhow::Result<Vec<Backlog>> {
         self.cqs.backlogs().await.context("looking at the queues")
+    }
+}
+
+/// Asks the database again and again whether it answers, and says so when that changes.
+async fn ask(db: PostgresDb, answered: Arc<AtomicBool>) {
+    loop {
+        let answers = db.answers().await;
+        if answered.swap(answers, Ordering::Relaxed) != answers {
+            if answers {
+                tracing::info!("the database answers again");
+            } else {
+                tracing::warn!("the database does not answer: this server is not ready");
+            }
+        }
+        tokio::time::sleep(DATABASE_ASKED_EVERY).await;
     }
 }
 

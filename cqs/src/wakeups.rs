@@ -7,12 +7,34 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use domain::QueueName;
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::Instant};
 
 use crate::announce::Woken;
+
+/// A queue's bell, and when somebody who hears it looked into the queue last.
+#[derive(Debug, Default)]
+pub(crate) struct Bell {
+    /// Rung when something became ready.
+    pub(crate) rung: Notify,
+    looked_at: Mutex<Option<Instant>>,
+}
+
+impl Bell {
+    /// Somebody looks now.
+    pub(crate) fn looks(&self) {
+        *self.looked_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+
+    /// Whether somebody looked within that time: then nobody else needs to look without being woken.
+    pub(crate) fn looked_within(&self, time: Duration) -> bool {
+        let looked_at = *self.looked_at.lock().unwrap_or_else(PoisonError::into_inner);
+        looked_at.is_some_and(|at| at.elapsed() < time)
+    }
+}
 
 /// One bell per queue of this process. Cheap to clone; clones ring the same bells.
 #[derive(Debug, Clone, Default)]
@@ -20,7 +42,7 @@ pub struct Wakeups(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    bells: Mutex<HashMap<QueueName, Arc<Notify>>>,
+    bells: Mutex<HashMap<QueueName, Arc<Bell>>>,
     closed: AtomicBool,
     /// What other processes are to be told; none where this process is alone.
     others: Option<Others>,
@@ -54,7 +76,7 @@ impl Wakeups {
     pub fn ring<'a>(&self, queues: impl Iterator<Item = &'a QueueName>) {
         let bells = self.0.bells.lock().unwrap_or_else(PoisonError::into_inner);
         for bell in queues.filter_map(|queue| bells.get(queue)) {
-            bell.notify_waiters();
+            bell.rung.notify_waiters();
         }
     }
 
@@ -62,7 +84,7 @@ impl Wakeups {
     pub fn ring_all(&self) {
         let bells = self.0.bells.lock().unwrap_or_else(PoisonError::into_inner);
         for bell in bells.values() {
-            bell.notify_waiters();
+            bell.rung.notify_waiters();
         }
     }
 
@@ -92,7 +114,7 @@ impl Wakeups {
     }
 
     /// The bell of a queue. Queues are few (one per service), so bells are never taken away.
-    pub(crate) fn bell(&self, queue: &QueueName) -> Arc<Notify> {
+    pub(crate) fn bell(&self, queue: &QueueName) -> Arc<Bell> {
         let mut bells = self.0.bells.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(bells.entry(queue.clone()).or_default())
     }

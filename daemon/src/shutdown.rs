@@ -43,6 +43,17 @@ impl Shutdown {
         Ok(())
     }
 
+    /// Does `work`, unless SIGTERM or SIGINT comes first; none then. For what goes before there is anything to drain.
+    pub async fn unless_told<T>(work: impl Future<Output = T>) -> std::io::Result<Option<T>> {
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        tokio::select! {
+            done = work => Ok(Some(done)),
+            _ = terminate.recv() => Ok(None),
+            _ = interrupt.recv() => Ok(None),
+        }
+    }
+
     /// Asks for a drain and waits for it; for tests and for errors that end a process.
     pub async fn stop(&self) {
         self.soft.cancel();

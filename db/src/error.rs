@@ -128,6 +128,11 @@ impl DbError {
         matches!(self, Self::Conflict(_) | Self::Lost(_))
     }
 
+    /// Whether it is the server that is away, or full, for now.
+    pub(crate) fn passes_with_time(&self) -> bool {
+        matches!(self, Self::Lost(_) | Self::Busy(_))
+    }
+
     /// The error code people outside see.
     pub fn code(&self) -> ErrorCode {
         match self {

@@ -6,6 +6,7 @@ use std::{
     os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
     sync::Arc,
+    time::{Duration, Instant},
 };
 
 use anyhow::Context as _;
@@ -17,7 +18,7 @@ use daemon::{
     telemetry::LogFormat,
     tls::{ServerTls, ServerTlsConfig},
 };
-use db::DatabaseUrl;
+use db::{DatabaseUrl, postgres};
 use serde::Deserialize;
 use tokio::net::TcpListener;
 
@@ -30,6 +31,13 @@ use crate::{
 
 /// What is logged unless `RESHELF_LOG` says otherwise.
 const LOG_FILTER: &str = "info";
+
+/// First pause before a database that is away is tried again, doubled each time.
+const AWAY_PAUSE_FIRST: Duration = Duration::from_millis(200);
+/// Longest of these pauses: it is noticed within that when it is back.
+const AWAY_PAUSE_MAX: Duration = Duration::from_secs(5);
+/// How long it may be away: longer than PostgreSQL recovers after a crash, or fails over. Then the start ends, and says why.
+const AWAY_MAX: Duration = Duration::from_mins(10);
 
 /// Variables that begin so lie over the configuration file.
 const ENVIRONMENT: &str = "RESHELF_PLATFORM__";
@@ -122,6 +130,25 @@ impl From<Log> for LogFormat {
     }
 }
 
+/// Opens the database. One that is down, or starts, is waited for: nobody is served meanwhile, so whoever asks for readiness
+/// is told so. What will not pass by itself ends the start.
+async fn opened(url: &DatabaseUrl, folder: &Path) -> anyhow::Result<Database> {
+    let (begun, mut pause) = (Instant::now(), AWAY_PAUSE_FIRST);
+    loop {
+        let error = match Database::open_url(url, folder).await {
+            Ok(database) => return Ok(database),
+            Err(error) => error,
+        };
+        let away = matches!(error.downcast_ref(), Some(postgres::OpenError::Away(_)));
+        if !away || begun.elapsed() >= AWAY_MAX {
+            return Err(error);
+        }
+        tracing::warn!(%error, "waiting for the database");
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(AWAY_PAUSE_MAX);
+    }
+}
+
 pub(super) async fn run(args: Args) -> anyhow::Result<()> {
     let config: Config = daemon::config::read_with_environment(&args.config, ENVIRONMENT)?;
     daemon::telemetry::init(config.log.into(), LOG_FILTER);
@@ -134,7 +161,8 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
     let retention = config.retention.settings()?;
     let upkeep = Upkeep { retention, audit: config.audit.seal(folder).context("audit")? };
 
-    let database = Database::open_url(&url, folder).await?;
+    let Some(database) = Shutdown::unless_told(opened(&url, folder)).await? else { return Ok(()) };
+    let database = database?;
     let listener =
         TcpListener::bind(config.listen).await.with_context(|| format!("cannot listen on {}", config.listen))?;
     let shutdown = Shutdown::default();

@@ -398,6 +398,11 @@ pub struct PlaceReport {
     pub leased_until: Option<Timestamp>,
 }
 
+impl PlaceReport {
+    /// How far a twin needs to count rows that wait: more says nothing more to people.
+    pub const COUNTED_MAX: i64 = 10_000;
+}
+
 /// How far an operation was in a queue at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {

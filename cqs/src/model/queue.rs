@@ -19,7 +19,8 @@ pub struct Queue {
     pub polled_at: Option<Timestamp>,
 }
 
-/// How much is to be done in a queue, parents counted like labels.
+/// How much is to be done in a queue, parents counted like labels. Where rows are counted, no more than a million of a sort
+/// are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Backlog {
     /// Its name.

@@ -70,7 +70,9 @@ fn of_place(
     let mut causes = Vec::new();
     let limits = view.control.limits;
     if place.ready == 0 {
-        let detail = format!("{} rows are deferred or backing off", place.delayed);
+        let more = if place.delayed < PlaceReport::COUNTED_MAX { "" } else { " or more" };
+        let rows = place.delayed.min(PlaceReport::COUNTED_MAX);
+        let detail = format!("{rows}{more} rows are deferred or backing off");
         causes.push((BlockCause::NotDue, place.next_due, detail));
         return causes;
     }

@@ -181,7 +181,12 @@ impl Lanes for PostgresUnit<'_> {
 
     async fn place_list(&mut self, lane: i64) -> Result<Vec<PlaceReport>, StoreError> {
         let tenant = self.tenant_of_stored(lane).await?;
-        let rows = sqlx::query(PLACES).bind(tenant.as_str()).bind(lane).fetch_all(&mut *self.conn).await?;
+        let rows = sqlx::query(PLACES)
+            .bind(tenant.as_str())
+            .bind(lane)
+            .bind(PlaceReport::COUNTED_MAX)
+            .fetch_all(&mut *self.conn)
+            .await?;
         rows.iter().map(read_place).collect()
     }
 }
@@ -285,15 +290,20 @@ SELECT EXISTS (
         SELECT 1 FROM cqs_waiting WHERE tenant = $1 AND lane = $2 AND queue = $3 AND due_at IS NOT NULL
         ORDER BY due_at DESC LIMIT 1)";
 
-/// The places of a lane with what waits and is leased there.
+/// The places of a lane with what waits and is leased there; what waits is counted from the far end.
 const PLACES: &str = "
 SELECT q.queue, w.ready, w.delayed, w.next_due, l.leased_labels, l.leased_until, p.closed_until, p.waiting_since
 FROM cqs_queue q
 LEFT JOIN cqs_place p ON p.tenant = $1 AND p.lane = $2 AND p.queue = q.queue
 CROSS JOIN LATERAL (
-    SELECT count(*) FILTER (WHERE due_at IS NULL) AS ready, count(*) FILTER (WHERE due_at IS NOT NULL) AS delayed,
-        min(due_at) AS next_due
-    FROM cqs_waiting WHERE tenant = $1 AND lane = $2 AND queue = q.queue) AS w
+    SELECT (SELECT count(*) FROM (
+            SELECT 1 FROM cqs_waiting WHERE tenant = $1 AND lane = $2 AND queue = q.queue AND due_at IS NULL
+            ORDER BY store DESC, is_parent DESC, sla DESC, id DESC LIMIT $3) AS counted) AS ready,
+        (SELECT count(*) FROM (
+            SELECT 1 FROM cqs_waiting WHERE tenant = $1 AND lane = $2 AND queue = q.queue AND due_at IS NOT NULL
+            ORDER BY due_at DESC LIMIT $3) AS counted) AS delayed,
+        (SELECT due_at FROM cqs_waiting WHERE tenant = $1 AND lane = $2 AND queue = q.queue AND due_at IS NOT NULL
+            ORDER BY due_at LIMIT 1) AS next_due) AS w
 CROSS JOIN LATERAL (
     SELECT count(*) FILTER (WHERE NOT r.is_parent) AS leased_labels, max(s.expires_at) AS leased_until
     FROM cqs_lease s LEFT JOIN cqs_leased r ON r.tenant = s.tenant AND r.lease = s.generation

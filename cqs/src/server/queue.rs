@@ -23,7 +23,8 @@ const DECLARATIONS_MAX: usize = 32;
 const WORKER_ID_MAX_BYTES: usize = 64;
 /// Longest cursor, in bytes: it names a place in an alias list, a URN at most.
 const CURSOR_MAX_BYTES: usize = 512;
-/// A waiting `Dequeue` looks at least this often, give or take a quarter: other processes cannot ring our bells.
+/// Of the `Dequeue` calls that wait in a queue of this process one looks this often, give or take a quarter, besides being
+/// woken: what another process rang may be lost. However many wait, it is one.
 const POLL_MS: u64 = 1_000;
 
 impl CqsServer {
@@ -98,8 +99,9 @@ impl CqsServer {
         let end = tokio::time::Instant::now() + wait;
         let bell = self.parts.wakeups.bell(&ask.queue);
         loop {
-            let mut rung = std::pin::pin!(bell.notified());
+            let mut rung = std::pin::pin!(bell.rung.notified());
             rung.as_mut().enable();
+            bell.looks();
             let now = self.parts.clock.now();
             let found = self.look(ask.clone(), now).await?;
             let left = end.saturating_duration_since(tokio::time::Instant::now());
@@ -111,10 +113,17 @@ impl CqsServer {
                 // At least a millisecond: a clock that stands still must not make this spin.
                 Duration::from_millis(u64::try_from(at.ms_since(now)).unwrap_or(0).max(1))
             });
-            let pause = left.min(poll).min(by_itself.unwrap_or(poll));
-            tokio::select! {
-                () = rung => {}
-                () = tokio::time::sleep(pause) => {}
+            let again = tokio::time::Instant::now() + by_itself.unwrap_or(left).min(left);
+            loop {
+                tokio::select! {
+                    () = &mut rung => break,
+                    () = tokio::time::sleep_until(again) => break,
+                    () = tokio::time::sleep(poll) => {
+                        if !bell.looked_within(poll) {
+                            break;
+                        }
+                    }
+                }
             }
         }
     }

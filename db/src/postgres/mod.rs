@@ -30,9 +30,12 @@ mod self_check;
 mod tests;
 mod unit;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use domain::Timestamp;
@@ -48,6 +51,11 @@ pub use self_check::{SelfCheckError, VERSION_MIN};
 pub use unit::ATTEMPTS_MAX;
 
 use crate::sqlite::SchemaChange;
+
+/// How long an answer is waited for that says whether the database serves: a healthy one takes milliseconds.
+const ANSWER_WAIT: Duration = Duration::from_secs(2);
+/// What is asked then: one that became a standby still answers.
+const TAKES_WRITES: &str = "SELECT NOT pg_is_in_recovery()";
 
 /// How to open a database.
 #[derive(Debug, Clone)]
@@ -122,6 +130,14 @@ impl PostgresDb {
         E: Failure,
     {
         reader::read(self.inner.readers.clone(), work).await
+    }
+
+    /// Whether it answers now, and takes writes.
+    pub async fn answers(&self) -> bool {
+        let asked = self.read(|conn, _| {
+            Box::pin(async { Ok::<bool, DbError>(sqlx::query_scalar(TAKES_WRITES).fetch_one(conn).await?) })
+        });
+        matches!(tokio::time::timeout(ANSWER_WAIT, asked).await, Ok(Ok(true)))
     }
 
     /// The bell of that name, which all processes on this database hear.

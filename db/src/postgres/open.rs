@@ -32,9 +32,12 @@ pub enum OpenError {
     /// The URL cannot be understood.
     #[error("the database URL is not understood: {0}")]
     Url(String),
-    /// Nobody answers, or it lets nobody in.
-    #[error("cannot connect to the database: {0}: check that PostgreSQL runs and the URL's host, user and password")]
+    /// It lets nobody in.
+    #[error("cannot connect to the database: {0}: check the URL's database, user and password")]
     Connect(String),
+    /// Nobody answers now: it is down, starts or is full. Later it may.
+    #[error("the database does not answer: {0}: check that PostgreSQL runs and the URL's host")]
+    Away(String),
     /// The self-check failed.
     #[error("refusing to serve: {0}")]
     SelfCheck(#[from] SelfCheckError),
@@ -78,9 +81,9 @@ pub(super) async fn open(options: OpenOptions) -> Result<PostgresDb, OpenError> 
         .statement_cache_capacity(STATEMENTS_CACHED)
         // Notices are about statements of ours; what goes wrong comes as an error.
         .log_statements(tracing::log::LevelFilter::Off);
-    let mut conn = connect.connect().await.map_err(|error| OpenError::Connect(one_line(&error)))?;
-    let mut other = connect.connect().await.map_err(|error| OpenError::Connect(one_line(&error)))?;
-    Facts::of(&mut conn, &mut other).await?.check()?;
+    let mut conn = connect.connect().await.map_err(not_connected)?;
+    let mut other = connect.connect().await.map_err(not_connected)?;
+    Facts::of(&mut conn, &mut other).await.map_err(lost)?.check()?;
     other.close().await?;
     migrations::migrate(&mut conn, options.schema).await?;
     conn.close().await?;
@@ -101,6 +104,21 @@ pub(super) async fn open(options: OpenOptions) -> Result<PostgresDb, OpenError> 
     };
     let inner = Inner { writers: pool(WRITERS_MAX), readers: pool(READERS_MAX), begun: AtomicU64::default() };
     Ok(PostgresDb { inner: Arc::new(inner) })
+}
+
+/// Why there is no connection: whoever is refused by name will be again.
+fn not_connected(error: sqlx::Error) -> OpenError {
+    let text = one_line(&error);
+    if DbError::from(error).passes_with_time() { OpenError::Away(text) } else { OpenError::Connect(text) }
+}
+
+/// A connection that ends while it says what it is, is that of a server that goes down.
+fn lost(error: sqlx::Error) -> OpenError {
+    let text = one_line(&error);
+    match DbError::from(error) {
+        gone if gone.passes_with_time() => OpenError::Away(text),
+        other => OpenError::Database(other),
+    }
 }
 
 fn one_line(error: &sqlx::Error) -> String {

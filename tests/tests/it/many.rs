@@ -194,6 +194,23 @@ async fn readiness_tells_the_truth_of_everything_behind_a_gateway() {
     says(&many, 503, &["cqs", "dtoflow"]).await;
     many.start_postgres();
     says(&many, 200, &[]).await;
+
+    // A platform server that starts while the database is down waits for it.
+    many.stop_postgres();
+    many.program(platforms[0]).kill().await;
+    many.start_again(platforms[0]);
+    let waits = |text: &str| text.contains("waiting for the database").then_some(());
+    many.program(platforms[0]).shows("waiting", START_LIMIT, waits).await;
+    says(&many, 503, &["cqs", "dtoflow"]).await;
+    many.start_postgres();
+    says(&many, 200, &[]).await;
+    // Told to stop meanwhile, it does.
+    many.stop_postgres();
+    many.program(platforms[0]).kill().await;
+    many.start_again(platforms[0]);
+    many.program(platforms[0]).shows("waiting", START_LIMIT, waits).await;
+    assert_eq!(many.program(platforms[0]).stop(START_LIMIT).await, Some(0));
+    many.start_postgres();
 }
 
 /// Waits until both gateways say so.

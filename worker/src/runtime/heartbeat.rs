@@ -141,6 +141,40 @@ mod tests {
         assert_eq!(started.elapsed().as_secs(), 30);
     }
 
+    /// Whoever finds the platform again after the lease was lost asks once more, also when the batch is dropped.
+    #[tokio::test(start_paused = true)]
+    async fn tells_that_its_holder_lives_until_it_is_refused() {
+        for elsewhere in [false, true] {
+            let (calls, refused) = (Arc::new(AtomicU32::new(0)), Arc::new(tokio::sync::Notify::new()));
+            let (counted, told) = (Arc::clone(&calls), Arc::clone(&refused));
+            let heartbeat = Heartbeat::start(LEASE, move || {
+                let call = counted.fetch_add(1, Ordering::SeqCst);
+                let back = if call < 6 { Err(away()) } else { Err(CallError::Stale) };
+                if call >= 6 {
+                    told.notify_one();
+                }
+                async move { back }
+            });
+            if elsewhere {
+                heartbeat.refused();
+            }
+            heartbeat.lost().await;
+            drop(heartbeat);
+            refused.notified().await;
+            tokio::time::sleep(LEASE * 10).await;
+            assert_eq!(calls.load(Ordering::SeqCst), 7, "once refused it asks no more");
+        }
+        // A batch that was completed has nothing to tell.
+        let calls = Arc::new(AtomicU32::new(0));
+        let counted = Arc::clone(&calls);
+        drop(Heartbeat::start(LEASE, move || {
+            counted.fetch_add(1, Ordering::SeqCst);
+            async { Ok(()) }
+        }));
+        tokio::time::sleep(LEASE * 10).await;
+        assert_eq!(calls.load(Ordering::SeqCst), 0);
+    }
+
     #[tokio::test(start_paused = true)]
     async fn is_lost_when_the_platform_hangs() {
         let started = Instant::now();
