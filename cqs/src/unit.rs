@@ -266,6 +266,14 @@ pub(crate) trait Failures: Send {
     fn dead_page(&mut self, range: &DeadRange) -> impl Future<Output = Result<Vec<DeadRow>>> + Send;
     /// Notes that the operation of `lane` took over the failures at these positions, also in the counts by cause.
     fn dead_retried(&mut self, positions: &[i64], lane: i64) -> impl Future<Output = Result<()>> + Send;
+    /// What the operation of `lane` took over of these items in the queue is open again where it failed, also in the counts
+    /// by cause and in the retry's own.
+    fn dead_given_back(
+        &mut self,
+        lane: i64,
+        queue: i64,
+        items: &[&SplitItem],
+    ) -> impl Future<Output = Result<()>> + Send;
     /// Stores retry rules; one of the same lane and queue is overwritten.
     fn retry_put(&mut self, rules: &[RetryRule]) -> impl Future<Output = Result<()>> + Send;
     /// Unfinished rules, those of older lanes first. One that another unit of work found is passed over until that one's
@@ -379,6 +387,27 @@ pub struct AuditFilter {
     pub before: i64,
     /// At most so many.
     pub limit: usize,
+}
+
+/// How much earlier than an entry before it an entry may be dated, in milliseconds (five minutes): units of work date their
+/// entries when they begin and append them when they end, up to half a minute later. What is searched by time begins and
+/// ends so much further out.
+pub(crate) const AUDIT_DISORDER_MS: i64 = 300_000;
+
+impl AuditFilter {
+    /// What is read, one part after the other: a tenant with the action asked for, and with no tenant the brake, which
+    /// concerns all of them. Of that, refusals are nobody's but the log's own: they concern an operator of some tenant.
+    pub(crate) fn parts(&self) -> Vec<(&str, Option<&str>)> {
+        let action = self.action.as_deref();
+        let mut parts: Vec<_> = self.tenants.iter().map(|tenant| (tenant.as_str(), action)).collect();
+        if self.tracking_id.is_none() {
+            let brake = [true, false].map(crate::steps::brake::brake_action);
+            parts.extend(
+                brake.into_iter().filter(|of| action.is_none_or(|action| action == *of)).map(|of| ("", Some(of))),
+            );
+        }
+        parts
+    }
 }
 
 /// The audit log.

@@ -8,7 +8,7 @@ use crate::{
     StoreError,
     audit::chain::{Anchor, ChainHash, ChainHead},
     model::{AuditOutcome, AuditRow, SealedRow},
-    unit::AuditFilter,
+    unit::{AUDIT_DISORDER_MS, AuditFilter},
 };
 
 /// A row of `cqs_audit`.
@@ -32,17 +32,17 @@ pub(crate) fn read_audit<R: ResultRow>(row: &R) -> Result<SealedRow, StoreError>
     Ok(SealedRow { row, hash })
 }
 
-/// Where a page begins and ends, and what is in it.
+/// Where a page begins and ends, and what is in it, but for its parts: tenants and actions.
 pub(crate) fn bind_filter<Q: Binds>(query: Q, filter: &AuditFilter) -> Q {
     query
         .with(filter.before)
         .with(limit_int(filter.limit))
         .with(filter.tracking_id.as_ref().map(TrackingId::as_str))
         .with(filter.operator_subject.as_deref())
-        .with(filter.action.as_deref())
         .with(filter.outcome.map(AuditOutcome::as_str))
         .with(ms(filter.since))
         .with(ms(filter.until))
+        .with(AUDIT_DISORDER_MS)
 }
 
 /// A row of `cqs_audit_anchor`.

@@ -1,10 +1,12 @@
 //! The audit log.
 
+use domain::TenantId;
+
 use super::MemoryUnit;
 use crate::{
     StoreError,
     audit::chain::{Anchor, ChainHash},
-    model::{AuditRow, SealedRow},
+    model::{AuditOutcome, AuditRow, SealedRow},
     unit::{Audit, AuditFilter},
 };
 
@@ -41,13 +43,15 @@ impl Audit for MemoryUnit {
     }
 
     async fn audit_page(&mut self, filter: &AuditFilter) -> Result<Vec<SealedRow>, StoreError> {
+        let parts = filter.parts();
         let wanted = |sealed: &&SealedRow| {
             let row = &sealed.row;
+            let tenant = row.tenant.as_ref().map_or("", TenantId::as_str);
             row.id < filter.before
-                && row.tenant.as_ref().is_some_and(|tenant| filter.tenants.contains(tenant))
+                && parts.iter().any(|(of, action)| *of == tenant && action.is_none_or(|action| action == row.action))
+                && (row.tenant.is_some() || row.outcome != AuditOutcome::Refused)
                 && filter.tracking_id.as_ref().is_none_or(|id| id.as_str() == row.tracking_id)
                 && filter.operator_subject.as_ref().is_none_or(|subject| *subject == row.operator_subject)
-                && filter.action.as_ref().is_none_or(|action| *action == row.action)
                 && filter.outcome.is_none_or(|outcome| outcome == row.outcome)
                 && filter.since.is_none_or(|since| row.at >= since)
                 && filter.until.is_none_or(|until| row.at < until)

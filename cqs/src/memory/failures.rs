@@ -1,11 +1,11 @@
 //! Failures, their retries, and where a record is.
 
-use domain::{QueueName, Urn};
+use domain::{QueueName, SplitItem, Urn};
 
 use super::MemoryUnit;
 use crate::{
     StoreError,
-    model::{DeadRange, DeadRow, FateState, RecordFate, RecordKey, RetryRule, Row, record_key},
+    model::{DeadRange, DeadRow, FateState, RecordFate, RecordKey, RetryRule, Row, RowKind, record_key},
     unit::Failures,
 };
 
@@ -39,6 +39,22 @@ impl Failures for MemoryUnit {
         for position in positions {
             if let Some(dead) = self.work.dead.get_mut(position) {
                 dead.retried_by = Some(lane);
+            }
+        }
+        Ok(())
+    }
+
+    async fn dead_given_back(&mut self, lane: i64, queue: i64, items: &[&SplitItem]) -> Result<(), StoreError> {
+        let of_items = |dead: &&mut DeadRow| {
+            dead.retried_by == Some(lane) && dead.queue == queue && items.contains(&&dead.row.item)
+        };
+        for dead in self.work.dead.values_mut().filter(of_items) {
+            dead.retried_by = None;
+            if let Some(rule) = self.work.retries.get_mut(&(lane, queue)) {
+                match dead.row.kind() {
+                    RowKind::Label => rule.labels -= 1,
+                    RowKind::Parent => rule.parents -= 1,
+                }
             }
         }
         Ok(())

@@ -94,8 +94,9 @@ impl Audit for PostgresUnit<'_> {
     }
 
     async fn audit_page(&mut self, filter: &AuditFilter) -> Result<Vec<SealedRow>, StoreError> {
-        let tenants: Vec<&str> = filter.tenants.iter().map(TenantId::as_str).collect();
-        let rows = bind_filter(sqlx::query(PAGE).bind(tenants), filter).fetch_all(&mut *self.conn).await?;
+        let (tenants, actions): (Vec<&str>, Vec<Option<&str>>) = filter.parts().into_iter().unzip();
+        let query = sqlx::query(statement(filter)).bind(tenants).bind(actions);
+        let rows = bind_filter(query, filter).fetch_all(&mut *self.conn).await?;
         rows.iter().map(read_audit).collect()
     }
 
@@ -124,11 +125,52 @@ impl Audit for PostgresUnit<'_> {
     }
 }
 
-const PAGE: &str = "
-SELECT id, at, service, operator_subject, tenant, action, tracking_id, reason, request_digest, outcome, error_code, detail,
-    hash
-FROM cqs_audit
-WHERE tenant = ANY($1) AND id < $2 AND ($4::text IS NULL OR tracking_id = $4)
-    AND ($5::text IS NULL OR operator_subject = $5) AND ($6::text IS NULL OR action = $6)
-    AND ($7::text IS NULL OR outcome = $7) AND ($8::bigint IS NULL OR at >= $8) AND ($9::bigint IS NULL OR at < $9)
-ORDER BY id DESC LIMIT $3";
+/// The narrowest filter has an index with the tenant before it and the id after it; the others look at its rows.
+fn statement(filter: &AuditFilter) -> &'static str {
+    if filter.tracking_id.is_some() {
+        PAGE_OF_TRACKING_ID
+    } else if filter.operator_subject.is_some() {
+        PAGE_OF_OPERATOR
+    } else if filter.action.is_some() {
+        PAGE_OF_ACTION
+    } else if filter.outcome.is_some() {
+        PAGE_OF_OUTCOME
+    } else {
+        PAGE
+    }
+}
+
+/// A page of each part by an index; `$of` is what the index has between tenant and id. Times become bounds of the id
+/// first: those of the last row dated well before the one, and of the first well after the other.
+macro_rules! page {
+    ($of:literal) => {
+        concat!(
+            "SELECT a.id, a.at, a.service, a.operator_subject, a.tenant, a.action, a.tracking_id, a.reason, a.request_digest,
+                a.outcome, a.error_code, a.detail, a.hash
+             FROM unnest($1::text[], $2::text[]) AS part (tenant, action)
+             CROSS JOIN LATERAL (
+                SELECT one.* FROM cqs_audit one
+                WHERE one.tenant = part.tenant AND ",
+            $of,
+            " one.id < least($3, (SELECT later.id FROM cqs_audit later
+                    WHERE later.tenant = part.tenant AND later.at >= $9::bigint + $10::bigint
+                    ORDER BY later.at, later.id LIMIT 1))
+                    AND one.id > coalesce((SELECT earlier.id FROM cqs_audit earlier
+                        WHERE earlier.tenant = part.tenant AND earlier.at < $8::bigint - $10::bigint
+                        ORDER BY earlier.at DESC, earlier.id DESC LIMIT 1), 0)
+                    AND ($5::text IS NULL OR one.tracking_id = $5) AND ($6::text IS NULL OR one.operator_subject = $6)
+                    AND (part.action IS NULL OR one.action = part.action) AND ($7::text IS NULL OR one.outcome = $7)
+                    AND ($8::bigint IS NULL OR one.at >= $8) AND ($9::bigint IS NULL OR one.at < $9)
+                    AND (one.tenant <> '' OR one.outcome <> 'refused')
+                ORDER BY one.id DESC LIMIT $4
+             ) a
+             ORDER BY a.id DESC LIMIT $4"
+        )
+    };
+}
+
+const PAGE: &str = page!("");
+const PAGE_OF_TRACKING_ID: &str = page!("one.tracking_id = $5 AND ");
+const PAGE_OF_OPERATOR: &str = page!("one.operator_subject = $6 AND ");
+const PAGE_OF_ACTION: &str = page!("one.action = part.action AND ");
+const PAGE_OF_OUTCOME: &str = page!("one.outcome = $7 AND ");

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use domain::{TenantId, Urn};
+use domain::{SplitItem, TenantId, Urn};
 
 use super::{PostgresUnit, arrays::queue_int};
 use crate::{
     StoreError,
-    columns::{limit_int, read_dead, read_fate, read_rule},
+    columns::{alias_text, limit_int, read_dead, read_fate, read_rule},
     model::{DeadRange, DeadRow, RecordFate, RetryRule},
     unit::Failures,
 };
@@ -66,6 +66,41 @@ impl Failures for PostgresUnit<'_> {
         .bind(tenant.as_str())
         .bind(positions)
         .bind(lane)
+        .execute(&mut *self.conn)
+        .await?;
+        Ok(())
+    }
+
+    async fn dead_given_back(&mut self, lane: i64, queue: i64, items: &[&SplitItem]) -> Result<(), StoreError> {
+        let tenant = self.tenant_of_stored(lane).await?;
+        let urns: Vec<String> = items.iter().map(|item| item.target.urn().to_string()).collect();
+        let types: Vec<&str> = items.iter().map(|item| item.dto_type.as_str()).collect();
+        let aliases: Vec<&str> = items.iter().map(|item| alias_text(item.alias)).collect();
+        sqlx::query(
+            "WITH back AS (
+                UPDATE cqs_dead d SET retried_by = NULL
+                FROM unnest($4::text[], $5::text[], $6::text[]) AS item (urn, dto_type, alias)
+                WHERE d.tenant = $1 AND d.retried_by = $2 AND d.queue = $3 AND d.urn = item.urn
+                    AND d.dto_type = item.dto_type AND d.alias = item.alias
+                RETURNING d.lane, d.queue, d.cause, d.is_parent
+             ), counted AS (
+                SELECT lane, queue, cause, count(*) AS failed FROM back GROUP BY lane, queue, cause
+             ), of_cause AS (
+                UPDATE cqs_dead_group g SET retried = g.retried - counted.failed FROM counted
+                WHERE g.tenant = $1 AND g.lane = counted.lane AND g.queue = counted.queue AND g.cause = counted.cause
+             )
+             UPDATE cqs_retry r SET labels = r.labels - taken.labels, parents = r.parents - taken.parents
+             FROM (
+                SELECT count(*) FILTER (WHERE NOT is_parent) AS labels, count(*) FILTER (WHERE is_parent) AS parents FROM back
+             ) taken
+             WHERE r.tenant = $1 AND r.lane = $2 AND r.queue = $3",
+        )
+        .bind(tenant.as_str())
+        .bind(lane)
+        .bind(queue_int(queue))
+        .bind(urns)
+        .bind(types)
+        .bind(aliases)
         .execute(&mut *self.conn)
         .await?;
         Ok(())

@@ -121,21 +121,11 @@ impl Audit for SqliteUnit<'_> {
     }
 
     async fn audit_page(&mut self, filter: &AuditFilter) -> Result<Vec<SealedRow>, StoreError> {
-        // The narrowest filter has an index with the tenant before it and the id after it; the others look at its rows.
-        let statement = if filter.tracking_id.is_some() {
-            PAGE_OF_TRACKING_ID
-        } else if filter.operator_subject.is_some() {
-            PAGE_OF_OPERATOR
-        } else if filter.action.is_some() {
-            PAGE_OF_ACTION
-        } else {
-            PAGE
-        };
         let mut found = Vec::new();
-        // One tenant at a time, so that each is read in the order of its index and no further than the page.
-        for tenant in &filter.tenants {
-            let rows =
-                bind_filter(sqlx::query(statement).bind(tenant.as_str()), filter).fetch_all(&mut *self.conn).await?;
+        // One part at a time, so that each is read in the order of its index and no further than the page.
+        for (tenant, action) in filter.parts() {
+            let query = sqlx::query(statement(filter, action)).bind(tenant).bind(action);
+            let rows = bind_filter(query, filter).fetch_all(&mut *self.conn).await?;
             for row in &rows {
                 found.push(read_audit(row)?);
             }
@@ -146,7 +136,23 @@ impl Audit for SqliteUnit<'_> {
     }
 }
 
-/// A page of one tenant by an index; `$of` is what the index has between tenant and id.
+/// The narrowest filter has an index with the tenant before it and the id after it; the others look at its rows.
+fn statement(filter: &AuditFilter, action: Option<&str>) -> &'static str {
+    if filter.tracking_id.is_some() {
+        PAGE_OF_TRACKING_ID
+    } else if filter.operator_subject.is_some() {
+        PAGE_OF_OPERATOR
+    } else if action.is_some() {
+        PAGE_OF_ACTION
+    } else if filter.outcome.is_some() {
+        PAGE_OF_OUTCOME
+    } else {
+        PAGE
+    }
+}
+
+/// A page of one tenant by an index; `$of` is what the index has between tenant and id. Times become bounds of the id
+/// first: those of the last row dated well before the one, and of the first well after the other.
 macro_rules! page {
     ($index:literal, $of:literal) => {
         concat!(
@@ -156,15 +162,20 @@ macro_rules! page {
             $index,
             " WHERE tenant = ?1 AND ",
             $of,
-            " id < ?2 AND (?4 IS NULL OR tracking_id = ?4) AND (?5 IS NULL OR operator_subject = ?5)
-                AND (?6 IS NULL OR action = ?6) AND (?7 IS NULL OR outcome = ?7) AND (?8 IS NULL OR at >= ?8)
-                AND (?9 IS NULL OR at < ?9)
-             ORDER BY id DESC LIMIT ?3"
+            " id < min(?3, coalesce((SELECT id FROM cqs_audit INDEXED BY cqs_audit_time
+                    WHERE tenant = ?1 AND at >= ?9 + ?10 ORDER BY at, id LIMIT 1), ?3))
+                AND id > coalesce((SELECT id FROM cqs_audit INDEXED BY cqs_audit_time
+                    WHERE tenant = ?1 AND at < ?8 - ?10 ORDER BY at DESC, id DESC LIMIT 1), 0)
+                AND (?5 IS NULL OR tracking_id = ?5) AND (?6 IS NULL OR operator_subject = ?6)
+                AND (?2 IS NULL OR action = ?2) AND (?7 IS NULL OR outcome = ?7) AND (?8 IS NULL OR at >= ?8)
+                AND (?9 IS NULL OR at < ?9) AND (tenant <> '' OR outcome <> 'refused')
+             ORDER BY id DESC LIMIT ?4"
         )
     };
 }
 
 const PAGE: &str = page!("cqs_audit_list", "");
-const PAGE_OF_TRACKING_ID: &str = page!("cqs_audit_tracking", "tracking_id = ?4 AND ");
-const PAGE_OF_OPERATOR: &str = page!("cqs_audit_actor", "operator_subject = ?5 AND ");
-const PAGE_OF_ACTION: &str = page!("cqs_audit_action", "action = ?6 AND ");
+const PAGE_OF_TRACKING_ID: &str = page!("cqs_audit_tracking", "tracking_id = ?5 AND ");
+const PAGE_OF_OPERATOR: &str = page!("cqs_audit_actor", "operator_subject = ?6 AND ");
+const PAGE_OF_ACTION: &str = page!("cqs_audit_action", "action = ?2 AND ");
+const PAGE_OF_OUTCOME: &str = page!("cqs_audit_outcome", "outcome = ?7 AND ");

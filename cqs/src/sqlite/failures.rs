@@ -1,6 +1,6 @@
 //! Failures, their retries, and where a record is.
 
-use domain::Urn;
+use domain::{SplitItem, Urn};
 use serde_json::json;
 
 use super::{
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     StoreError,
-    columns::{limit_int, read_dead, read_fate, read_rule},
+    columns::{alias_text, limit_int, read_dead, read_fate, read_rule},
     model::{DeadRange, DeadRow, RecordFate, RetryRule},
     unit::Failures,
 };
@@ -63,6 +63,17 @@ impl Failures for SqliteUnit<'_> {
             .bind(lane)
             .execute(&mut *self.conn)
             .await?;
+        Ok(())
+    }
+
+    async fn dead_given_back(&mut self, lane: i64, queue: i64, items: &[&SplitItem]) -> Result<(), StoreError> {
+        let items = items
+            .iter()
+            .map(|item| json!([item.target.urn().to_string(), item.dto_type.as_str(), alias_text(item.alias)]));
+        let items = json_text(&items.collect::<Vec<_>>())?;
+        for statement in GIVEN_BACK {
+            sqlx::query(statement).bind(&items).bind(lane).bind(queue).execute(&mut *self.conn).await?;
+        }
         Ok(())
     }
 
@@ -128,6 +139,31 @@ impl Failures for SqliteUnit<'_> {
         rows.iter().map(read_fate).collect()
     }
 }
+
+/// What a retry took over of the items `?1` (URN, type, alias): counted as open by cause, taken from the retry's counts,
+/// and last its own no more.
+const GIVEN_BACK: [&str; 3] = [
+    "UPDATE cqs_dead_group SET retried = retried - back.failed
+     FROM (
+        SELECT d.lane, d.queue, d.cause, count(DISTINCT d.id) AS failed
+        FROM jsonb_each(?1) CROSS JOIN cqs_dead d ON d.retried_by = ?2 AND d.queue = ?3 AND d.urn = value ->> 0
+            AND d.dto_type = value ->> 1 AND d.alias = value ->> 2
+        GROUP BY d.lane, d.queue, d.cause
+     ) back
+     WHERE cqs_dead_group.lane = back.lane AND cqs_dead_group.queue = back.queue AND cqs_dead_group.cause = back.cause",
+    "UPDATE cqs_retry SET labels = cqs_retry.labels - back.labels, parents = cqs_retry.parents - back.parents
+     FROM (
+        SELECT count(DISTINCT iif(d.is_parent = 0, d.id, NULL)) AS labels,
+            count(DISTINCT iif(d.is_parent = 1, d.id, NULL)) AS parents
+        FROM jsonb_each(?1) CROSS JOIN cqs_dead d ON d.retried_by = ?2 AND d.queue = ?3 AND d.urn = value ->> 0
+            AND d.dto_type = value ->> 1 AND d.alias = value ->> 2
+     ) back
+     WHERE cqs_retry.lane = ?2 AND cqs_retry.queue = ?3",
+    "UPDATE cqs_dead SET retried_by = NULL WHERE id IN (
+        SELECT d.id
+        FROM jsonb_each(?1) CROSS JOIN cqs_dead d ON d.retried_by = ?2 AND d.queue = ?3 AND d.urn = value ->> 0
+            AND d.dto_type = value ->> 1 AND d.alias = value ->> 2)",
+];
 
 const OPEN: &str = "
 SELECT coalesce(sum(failed - retried), 0) FROM cqs_dead_group WHERE lane = ?1 AND queue = ?2 AND ?3 = ''";

@@ -9,7 +9,10 @@ use crate::{
     unit::Unit,
 };
 
-use super::changes::{Changes, Place};
+use super::{
+    changes::{Changes, Place},
+    retry::give_back,
+};
 
 /// What became of arriving rows.
 #[derive(Debug, Clone, Copy, Default)]
@@ -39,6 +42,9 @@ pub(crate) async fn arrive<U: Unit>(
             changes.count(place, kind, came(arrival, rows, counts));
         }
         unit.undelivered_put(place.queue.id, &records(rows.iter())).await?;
+        if arrival == Arrival::Back {
+            give_back(unit, place, &rows).await?;
+        }
         return Ok(Arrived::default());
     }
     let items: Vec<&SplitItem> = rows.iter().map(|row| &row.item).collect();

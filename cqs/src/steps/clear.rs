@@ -1,7 +1,8 @@
 //! What a cancelled operation left waiting is removed, in bounded chunks.
 //!
 //! It was counted as cancelled when the operation was; nothing of the ledger changes here. The records are marked
-//! undelivered, so that a later write that changes nothing announces them again.
+//! undelivered, so that a later write that changes nothing announces them again. Failures that a retry had taken over are
+//! open again where they failed.
 
 use domain::Timestamp;
 
@@ -11,6 +12,7 @@ use super::{
     arrive::records,
     changes::{Changes, Place},
     lease::lane_of,
+    retry::give_back,
 };
 
 /// Rows removed in one chunk: some milliseconds of the writer, so that a claim of another lane waits no longer for it than
@@ -38,6 +40,7 @@ pub(crate) async fn clear<U: Unit>(unit: &mut U, now: Timestamp) -> Result<bool,
         }
         let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
         unit.row_remove(queue.id, lane.id, &ids).await?;
+        give_back(unit, place, &rows).await?;
         unit.undelivered_put(queue.id, &records(rows.iter())).await?;
         changes.write(unit, now).await?;
     }

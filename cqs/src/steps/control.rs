@@ -18,6 +18,7 @@ use super::{
     changes::{Changes, Place},
     lease::lane_of,
     operation::report,
+    retry,
 };
 
 /// Ends handled in one round of upkeep.
@@ -43,11 +44,12 @@ pub(crate) async fn control<U: Unit>(unit: &mut U, ask: ControlAsk, now: Timesta
     };
     let act = Act { at: now, by: Some(ask.by.clone()), reason: ask.reason.to_string() };
     let changed = policy::apply(&mut control, &ask.action, (act, standing))?;
+    // Before what follows from it: whoever reads the log meets the cause first.
+    unit.audit_append(&[audit_row(&ask, (changed, detail(&before, &control, standing.state)), now)]).await?;
     let mut woken = Woken::default();
     if changed {
         woken = put(unit, (operation.lane, &mut control, &before), (&ledger, now)).await?;
     }
-    unit.audit_append(&[audit_row(&ask, (changed, detail(&before, &control, standing.state)), now)]).await?;
     let report = report(unit, operation, now).await?;
     let receipt = control.cancelled.is_some().then(|| receipt(&report));
     tracing::info!(
@@ -69,6 +71,7 @@ async fn put<U: Unit>(
     let mut changes = Changes::default();
     if control.cancelled.is_some() && before.cancelled.is_none() {
         cancel_waiting(unit, (lane, &queues), (ledger, &mut changes)).await?;
+        retry::stop(unit, lane).await?;
     }
     if before.gate().closed && !control.gate().closed || before.limits != control.limits {
         for queue in &queues {
@@ -154,12 +157,13 @@ pub(crate) async fn end_due<U: Unit>(unit: &mut U, now: Timestamp) -> Result<(Wo
             // Another process ended it while this one waited for the lane.
             continue;
         }
+        if let Some(operation) = unit.operation_of_lane(*lane).await? {
+            let rows: Vec<AuditRow> =
+                told.into_iter().map(|(action, detail)| system_row(&operation, None, (action, detail), now)).collect();
+            unit.audit_append(&rows).await?;
+        }
         let ledger = unit.ledger_read(&[*lane]).await?;
         woken.extend(put(unit, (*lane, &mut control, &before), (&ledger, now)).await?);
-        let Some(operation) = unit.operation_of_lane(*lane).await? else { continue };
-        let rows: Vec<AuditRow> =
-            told.into_iter().map(|(action, detail)| system_row(&operation, None, (action, detail), now)).collect();
-        unit.audit_append(&rows).await?;
     }
     Ok((woken, lanes.len() == ENDING_LANES))
 }

@@ -1,10 +1,11 @@
 //! `RetryFailures`: a child operation is opened, and failures are moved into its lane in bounded rounds.
 //!
 //! Invariants
-//! - A failure is taken over at most once; it stays counted as failed where it failed, and is enqueued where it goes.
+//! - A failure is taken over by one retry at a time; it stays counted as failed where it failed, and is enqueued where it
+//!   goes. What a cancelled retry did not come to is open again where it failed.
 //! - A retry is not finished while a rule that fills it is not.
 
-use domain::{ErrorCode, LaneKind, Refusal, Timestamp, limits, sla_clamp};
+use domain::{ErrorCode, LaneKind, Refusal, SplitItem, Timestamp, limits, sla_clamp};
 use sha2::{Digest as _, Sha256};
 
 use crate::{
@@ -191,6 +192,27 @@ fn audit_row(ask: &RetryAsk, (outcome, detail): (AuditOutcome, String), at: Time
         error_code: String::new(),
         detail,
     }
+}
+
+/// A cancelled retry takes nothing over any more: what its rules have not moved stays open where it failed.
+pub(crate) async fn stop<U: Unit>(unit: &mut U, lane: i64) -> Result<(), StoreError> {
+    let open = |rule: &RetryRule| rule.lane == lane && !rule.done;
+    let rules: Vec<RetryRule> = unit.retry_of(&[lane]).await?.into_iter().filter(open).collect();
+    if rules.is_empty() {
+        return Ok(());
+    }
+    unit.retry_put(&rules.into_iter().map(|rule| RetryRule { done: true, ..rule }).collect::<Vec<_>>()).await
+}
+
+/// Rows of a cancelled lane are cancelled before anybody came to them: what of them a retry had taken over is open again
+/// where it failed.
+pub(crate) async fn give_back<U: Unit>(unit: &mut U, place: Place<'_>, rows: &[Row]) -> Result<(), StoreError> {
+    let fills = |rule: &RetryRule| rule.lane == place.lane.id && rule.queue == place.queue.id;
+    if rows.is_empty() || !unit.retry_of(&[place.lane.id]).await?.iter().any(fills) {
+        return Ok(());
+    }
+    let items: Vec<&SplitItem> = rows.iter().map(|row| &row.item).collect();
+    unit.dead_given_back(place.lane.id, place.queue.id, &items).await
 }
 
 /// Carries on some unfinished rules.

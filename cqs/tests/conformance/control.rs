@@ -248,15 +248,15 @@ mod scenario_impl {
         let told: Vec<_> = rows.iter().map(|row| (row.action.as_str(), row.outcome)).collect();
         let expected = [
             ("resume", AuditOutcome::Refused),
-            ("cancel", AuditOutcome::Accepted),
             ("finish", AuditOutcome::Accepted),
+            ("cancel", AuditOutcome::Accepted),
             ("pause", AuditOutcome::Accepted),
             ("SelfEnqueue", AuditOutcome::Accepted),
         ];
         assert_eq!(told, expected);
-        let finish = &rows[2];
+        let finish = &rows[1];
         assert_eq!((finish.operator_subject.as_str(), finish.detail.as_str()), ("", "by the system: it is CANCELLED"));
-        for row in [&rows[0], &rows[1], &rows[3]] {
+        for row in [&rows[0], &rows[2], &rows[3]] {
             assert_eq!((row.operator_subject.as_str(), row.reason.as_str()), ("ann@example", "INC-7: labels flicker"));
             assert_eq!(row.request_digest.len(), 64);
         }

@@ -9,12 +9,14 @@ each_port!(
     the_same_retry_is_replayed_and_another_one_refused,
     a_retry_of_many_comes_in_rounds_and_is_not_finished_before,
     a_retry_of_a_parent_goes_on_at_its_cursor,
+    what_a_cancelled_retry_did_not_come_to_is_open_again,
 );
 
 mod scenario_impl {
     use cqs::model::{AuditOutcome, Counts};
     use cqs::store::SplitAsk;
     use domain::{ErrorCode, Outcome};
+    use proto::cqs::v1::{Cancel, control_operation_request::Action};
 
     use crate::{
         failures_world::{Wanted, retry_of},
@@ -214,5 +216,37 @@ mod scenario_impl {
         assert_eq!(again.rows[0].cursor, "E2");
         world.split(into(&again, links(2..4))).await.unwrap();
         assert_eq!(world.progress("retry-1").await.unwrap().of(ECC).labels.waiting, 2);
+    }
+    pub async fn what_a_cancelled_retry_did_not_come_to_is_open_again(mut world: World) {
+        all_failed(&mut world, 2_100).await;
+        world.retry(retry_of(OF, "retry-1")).await.unwrap();
+        let leased = world.dequeue(ECC, 10).await.unwrap();
+        let ids = leased.ids();
+        let (done, back) = ids.split_at(5);
+        world.complete(&leased.lease, done.iter().map(|id| (*id, Outcome::Done)).collect()).await.unwrap();
+        world.control("retry-1", Action::Cancel(Cancel {})).await.unwrap();
+        let child = world.progress("retry-1").await.unwrap();
+        let moved = child.of(ECC).labels.enqueued;
+        assert!((11..2_100).contains(&moved), "it was still being filled: {moved}");
+        // What comes back from a lease was not done either; what waited is given back as it is cleared.
+        world.complete(&leased.lease, back.iter().map(|id| (*id, retry())).collect()).await.unwrap();
+        while world.store.clear(world.now()).await.unwrap() {}
+        world.fill().await;
+
+        let child = world.progress("retry-1").await.unwrap();
+        child.assert_balanced();
+        assert_eq!(
+            child.of(ECC).labels,
+            Counts { enqueued: moved, done: 5, cancelled: moved - 5, ..Counts::default() },
+            "nothing more was moved"
+        );
+        assert!(child.finished_at.is_some());
+        let parent = world.progress("op-1").await.unwrap();
+        parent.assert_balanced();
+        assert_eq!((parent.of(ECC).labels.failed, parent.of(ECC).labels_retried), (2_100, 5));
+        assert_eq!(parent.failures.iter().map(|group| group.retried).sum::<i64>(), 5);
+        let taken = world.failures(OF, 500).await.into_iter().filter(|failure| failure.retried_by.is_some());
+        assert_eq!(taken.count(), 5);
+        assert_eq!(world.retry(retry_of(OF, "retry-2")).await, Ok((2_095, false)), "another retry takes them over");
     }
 }

@@ -19,6 +19,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (4, "failures", include_str!("../../../migrations/sqlite/0004_failures.sql")),
     (6, "readers", include_str!("../../../migrations/sqlite/0006_readers.sql")),
     (7, "lapses", include_str!("../../../migrations/sqlite/0007_lapses.sql")),
+    (8, "lookups", include_str!("../../../migrations/sqlite/0008_lookups.sql")),
 ];
 
 /// The newest schema this build knows.

@@ -28,7 +28,8 @@ const ACTION_MAX_BYTES: usize = 64;
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "describes the parameters that `list_audit` reads")]
 pub(crate) struct AuditParams {
-    /// Only this tenant; left out: all of the token that it may see as a whole.
+    /// Only this tenant; left out: all of the token that it may see as a whole. The brake, which concerns every tenant, is
+    /// there either way.
     tenant: Option<String>,
     /// Only this tracking id.
     tracking_id: Option<String>,
@@ -57,7 +58,7 @@ pub(crate) struct AuditEntry {
     service: String,
     /// The operator's subject; empty when a service acted by itself.
     operator: String,
-    /// The tenant concerned.
+    /// The tenant concerned; empty where all are: the brake was put on or taken off.
     tenant_id: String,
     /// What was asked.
     action: String,
@@ -86,7 +87,8 @@ pub(crate) struct AuditList {
     next: NextPage,
 }
 
-/// Who did what, and what was refused. Rows belong to a whole tenant, so a token narrowed to stores sees none.
+/// Who did what, and what was refused. Rows belong to a whole tenant, so a token narrowed to stores sees none. Who put the
+/// brake on or took it off is told to whoever may read any tenant's.
 #[utoipa::path(
     get, path = "/v1/audit", operation_id = "list_audit", tag = "audit",
     security(("operator" = ["audit:read"])),

@@ -95,6 +95,10 @@ async fn set(
     if let Ok(body) = &parsed {
         attempt.reason = body.reason.parse().ok();
     }
+    // Who was refused is told to the auditors of the operator's own tenant, where that is one. A brake that is put on or
+    // taken off concerns every tenant, and CQS writes that down without one.
+    let mut tenants = operator.access().map(|(tenant, _)| tenant);
+    attempt.tenant = tenants.next().filter(|_| tenants.next().is_none()).cloned();
     operator.require(OperatorScope::OperationsBrake)?;
     let body = parsed?;
     let reason: Reason = proto::parse_field("reason", &body.reason)?;

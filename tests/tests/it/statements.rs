@@ -40,6 +40,7 @@ const OVER_ALL_TENANTS: &[(&str, &str)] = &[
     ("SELECT count(*) FILTER (WHERE c.cancelled_at IS NOT NULL) AS cancelling", LISTS),
     ("SELECT id, tenant, tracking_id, lane, queue, trigger_name", LISTS),
     ("SELECT id, at, service, operator_subject, tenant, action", LISTS),
+    ("SELECT a.id, a.at, a.service, a.operator_subject, a.tenant, a.action", LISTS),
     ("SELECT id, hash FROM cqs_audit ORDER BY id DESC LIMIT 1", CHAIN),
     ("SELECT max(id) FROM cqs_audit", CHAIN),
     ("DELETE FROM cqs_audit WHERE id IN", CHAIN),
