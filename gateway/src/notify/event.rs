@@ -24,6 +24,10 @@ pub(super) enum EventType {
     Held,
     /// An operation waits for a second operator.
     ApprovalNeeded,
+    /// A second operator approved an operation.
+    Approved,
+    /// An operator declined an operation, which is cancelled by that.
+    Declined,
     /// An operation went ahead without a second operator.
     BreakGlass,
     /// The brake was put on.
@@ -33,11 +37,13 @@ pub(super) enum EventType {
 }
 
 impl EventType {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 9] = [
         Self::Finished,
         Self::Failed,
         Self::Held,
         Self::ApprovalNeeded,
+        Self::Approved,
+        Self::Declined,
         Self::BreakGlass,
         Self::BrakeOn,
         Self::BrakeOff,
@@ -49,6 +55,8 @@ impl EventType {
             Self::Failed => "operation.failed",
             Self::Held => "operation.held",
             Self::ApprovalNeeded => "operation.approval_needed",
+            Self::Approved => "operation.approved",
+            Self::Declined => "operation.declined",
             Self::BreakGlass => "operation.break_glass",
             Self::BrakeOn => "brake.on",
             Self::BrakeOff => "brake.off",
@@ -64,7 +72,10 @@ impl fmt::Display for EventType {
 
 /// The name is no type of event.
 #[derive(Debug, thiserror::Error)]
-#[error("is none of operation.finished, .failed, .held, .approval_needed, .break_glass, brake.on, brake.off")]
+#[error(
+    "is none of operation.finished, .failed, .held, .approval_needed, .approved, .declined, .break_glass, brake.on, \
+     brake.off"
+)]
 pub(super) struct UnknownType;
 
 impl FromStr for EventType {
@@ -115,6 +126,8 @@ pub(super) async fn event(gateway: &Gateway, entry: &AuditEntry) -> Result<Optio
         "brake on" => return Ok(Some(told(entry, EventType::BrakeOn, None))),
         "brake off" => return Ok(Some(told(entry, EventType::BrakeOff, None))),
         "hold" => EventType::Held,
+        "approve" => EventType::Approved,
+        "decline" => EventType::Declined,
         "break glass" => EventType::BreakGlass,
         "finish" => EventType::Finished,
         "SelfEnqueue" => EventType::ApprovalNeeded,

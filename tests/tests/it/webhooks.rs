@@ -3,8 +3,11 @@
 use std::{collections::BTreeMap, fs, sync::Arc};
 
 use daemon::{SystemClock, SystemIds, identity::ServiceCredentials, shutdown::Shutdown};
-use domain::{Clock as _, ServiceName};
-use gateway::{GatewayParts, Issuer, OperatorPolicy, OperatorVerifier, PlanKey, Rules, Webhooks, WebhooksConfig};
+use domain::{Clock as _, OperatorScope, ServiceName};
+use gateway::{
+    GatewayParts, Issuer, OperatorPolicy, OperatorVerifier, PlanKey, Rules, Webhooks, WebhooksConfig,
+    token::OperatorClaims,
+};
 use serde_json::Value;
 use tests::{
     data::Shelf,
@@ -17,7 +20,10 @@ use tokio::{
     sync::Mutex,
 };
 
-use crate::model_refresh::{MODEL_REFRESH, refresh};
+use crate::{
+    control::large,
+    model_refresh::{MODEL_REFRESH, refresh},
+};
 
 /// `whsec_` and 32 bytes.
 pub(crate) const SECRET: &str = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
@@ -163,6 +169,40 @@ async fn what_happens_is_told_signed_in_order_and_also_what_happened_meanwhile()
     let now_s = SystemClock.now().as_ms() / 1000;
     let sent_s: i64 = all[3].headers["webhook-timestamp"].parse().expect("seconds");
     assert!((now_s - 60..=now_s).contains(&sent_s), "the time is that of the call");
+
+    // A second operator decides.
+    shelf.import(&topology.doors, vec![shelf.item("alpha-0001", "1.49")]).await;
+    topology.quiet().await;
+    let claims = topology.claims(&["acme"], &[OperatorScope::OperationsApprove, OperatorScope::OperationsRead]);
+    let second = topology.operator_as(&OperatorClaims { subject: "second@test".parse().expect("a subject"), ..claims });
+    let mut renderer = topology.doors.cqs(ServiceName::EccImageRender);
+    let decided = [
+        ("large", "approve", ["operation.approval_needed", "operation.approved", "operation.finished"], "SUCCEEDED"),
+        ("vain", "decline", ["operation.approval_needed", "operation.declined", "operation.finished"], "CANCELLED"),
+    ];
+    let mut so_far = all.len();
+    for (id, decision, events, state) in decided {
+        let asked = renderer.self_enqueue(large(&shelf, id)).await;
+        asked.unwrap_or_else(|status| panic!("{status}"));
+        let path = format!("/v1/tenants/acme/operations/{id}");
+        let waits = second.get_json(&path).await;
+        let mut body = serde_json::json!({"reason": "CHG-121: looked at"});
+        if decision == "approve" {
+            body["labels"] = waits["controls"]["approval"]["labels"].clone();
+            body["plan"] = waits["plan"].clone();
+        }
+        second.post(&format!("{path}/{decision}"), &body).await.json(200);
+        let all = told(&inbox, so_far + events.len()).await;
+        let new = &all[so_far..];
+        assert_eq!(kinds(new), events, "{new:?}");
+        let decision = &new[1].body["data"];
+        assert_eq!(
+            (&decision["tracking_id"], &decision["operator"], &decision["reason"]),
+            (&id.into(), &"second@test".into(), &"CHG-121: looked at".into())
+        );
+        assert_eq!(new[2].body["data"]["state"], state, "{new:?}");
+        so_far = all.len();
+    }
     gateway.stop().await;
     topology.stop().await;
 }
