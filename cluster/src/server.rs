@@ -144,6 +144,10 @@ impl Place {
         self.psql("postgres", &format!("CREATE DATABASE {database}"))
     }
 
+    pub(crate) fn copy(&self, from: &str, to: &str) -> io::Result<()> {
+        self.psql("postgres", &format!("CREATE DATABASE {to} TEMPLATE {from}"))
+    }
+
     pub(crate) fn forget(&self, database: &str) -> io::Result<()> {
         self.psql("postgres", &format!("DROP DATABASE IF EXISTS {database} WITH (FORCE)"))
     }

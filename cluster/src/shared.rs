@@ -28,13 +28,25 @@ impl Database {
     /// # Errors
     /// Without PostgreSQL's programs, or where they fail.
     pub fn new() -> io::Result<Self> {
+        Self::made(Place::create)
+    }
+
+    /// A new database with everything that is in this one, to which nobody may be connected meanwhile.
+    ///
+    /// # Errors
+    /// While somebody is.
+    pub fn copy(&self) -> io::Result<Self> {
+        Self::made(|place, name| place.copy(&self.name, name))
+    }
+
+    fn made(make: impl FnOnce(&Place, &str) -> io::Result<()>) -> io::Result<Self> {
         /// Tells apart the databases of one process.
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let (place, users) = shared()?;
         let name = format!("t{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
         // Left behind by a killed process of the same number.
         place.forget(&name)?;
-        place.create(&name)?;
+        make(&place, &name)?;
         Ok(Self { name, place, _users: users })
     }
 

@@ -5,6 +5,7 @@ use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 use clap::Args as ClapArgs;
 use daemon::{SystemClock, SystemIds};
 use db::DatabaseUrl;
+use gateway::OperatorPolicy;
 
 use super::require_allowed;
 use crate::{
@@ -37,6 +38,10 @@ pub(super) struct Args {
     /// What the demo's labels hang on
     #[arg(long, value_enum, default_value_t)]
     hardware: Hardware,
+    /// An operation over more labels than this waits for a second operator's approval [default: as a gateway without
+    /// configuration has it, 50,000]
+    #[arg(long, value_name = "LABELS", value_parser = clap::value_parser!(i64).range(0..))]
+    approval_above: Option<i64>,
     /// Leave the demo tenant out
     #[arg(long)]
     no_demo: bool,
@@ -52,6 +57,9 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
         audit_checkpoints: args.audit_checkpoints,
         listen: args.listen,
         hardware: args.hardware,
+        policy: args
+            .approval_above
+            .map_or_else(OperatorPolicy::default, |approval_above_labels| OperatorPolicy { approval_above_labels }),
         clock: Arc::new(SystemClock),
         ids: Arc::new(SystemIds),
     };

@@ -82,6 +82,8 @@ pub struct DevOptions {
     pub listen: SocketAddr,
     /// What the demo's labels hang on.
     pub hardware: Hardware,
+    /// What an operator may do without a second one.
+    pub policy: OperatorPolicy,
     /// Now.
     pub clock: Arc<dyn Clock>,
     /// Randomness.
@@ -119,7 +121,7 @@ type Ended = Arc<OnceLock<String>>;
 
 /// Starts everything. What can be refused (a lock, a port) is refused before anything is written.
 pub async fn start(options: DevOptions) -> anyhow::Result<Dev> {
-    let DevOptions { data_dir, database, audit_checkpoints, listen, hardware, clock, ids } = options;
+    let DevOptions { data_dir, database, audit_checkpoints, listen, hardware, policy, clock, ids } = options;
     let dir = DataDir::create(&data_dir)?;
     let database = match &database {
         None => Database::open(&dir.database()).await?,
@@ -171,7 +173,7 @@ pub async fn start(options: DevOptions) -> anyhow::Result<Dev> {
         triggers: TRIGGER_SERVICES.map(|service| (service, as_gateway.attach(triggers.clone()))).into(),
         operators: OperatorVerifier::new(vec![Issuer::local(issuer.public())?], Arc::clone(&clock)),
         plans: PlanKey::new(dir.service_key(ServiceName::OperatorGateway)?)?,
-        policy: OperatorPolicy::default(),
+        policy,
         cors: Vec::new(),
         login: None,
         rules: gateway::Rules::default(),

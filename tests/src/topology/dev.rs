@@ -21,6 +21,10 @@ use crate::{
 pub struct DevOptions {
     /// Whether the demo tenant is loaded.
     pub demo: bool,
+    /// URL of the PostgreSQL database that holds the data; none: a file of the data directory does.
+    pub database: Option<String>,
+    /// Above how many labels an operation waits for a second operator; none: as it is by default.
+    pub approval_above: Option<u32>,
     /// Where the REST API listens.
     pub listen: String,
     /// Whether the first start is killed while the demo tenant is being loaded, and a second one goes on.
@@ -31,7 +35,14 @@ pub struct DevOptions {
 
 impl Default for DevOptions {
     fn default() -> Self {
-        Self { demo: true, listen: "127.0.0.1:0".to_owned(), first_start_killed: false, simulated_hardware: false }
+        Self {
+            demo: true,
+            database: None,
+            approval_above: None,
+            listen: "127.0.0.1:0".to_owned(),
+            first_start_killed: false,
+            simulated_hardware: false,
+        }
     }
 }
 
@@ -41,6 +52,12 @@ pub fn dev_command(data: &Path, options: &DevOptions) -> Command {
     // As a person does it: in the folder that holds the data directory.
     command.current_dir(data.parent().expect("a data directory lies in a folder"));
     command.arg("dev").arg("--data-dir").arg(data).arg("--listen").arg(&options.listen);
+    if let Some(database) = &options.database {
+        command.arg("--database").arg(database);
+    }
+    if let Some(labels) = options.approval_above {
+        command.arg("--approval-above").arg(labels.to_string());
+    }
     if !options.demo {
         command.arg("--no-demo");
     }

@@ -5,6 +5,7 @@ use std::{net::SocketAddr, sync::Arc};
 use app::dev::{Dev, DevOptions};
 use cluster::Database;
 use daemon::{SystemClock, SystemIds};
+use gateway::OperatorPolicy;
 
 use super::{Postgres, Topology};
 use crate::grpc::Doors;
@@ -24,15 +25,20 @@ impl Served {
 impl Topology {
     /// Everything in this process, empty, on a port of the system's choice.
     pub async fn in_process() -> Self {
-        Self::in_process_over(None).await
+        Self::in_process_over(None, OperatorPolicy::default()).await
+    }
+
+    /// Likewise, where an operation over more labels than that waits for a second operator.
+    pub async fn in_process_approving_above(labels: i64) -> Self {
+        Self::in_process_over(None, OperatorPolicy { approval_above_labels: labels }).await
     }
 
     /// Likewise, its data in PostgreSQL.
     pub async fn in_process_on_postgres() -> Self {
-        Self::in_process_over(Some(Database::new().expect("a database"))).await
+        Self::in_process_over(Some(Database::new().expect("a database")), OperatorPolicy::default()).await
     }
 
-    async fn in_process_over(postgres: Option<Database>) -> Self {
+    async fn in_process_over(postgres: Option<Database>, policy: OperatorPolicy) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let options = DevOptions {
             data_dir: folder.path().join("data"),
@@ -40,6 +46,7 @@ impl Topology {
             audit_checkpoints: None,
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             hardware: app::dev::Hardware::Folder,
+            policy,
             clock: Arc::new(SystemClock),
             ids: Arc::new(SystemIds),
         };

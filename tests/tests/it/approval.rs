@@ -1,4 +1,4 @@
-//! An approval that nobody gives.
+//! Approvals: of what a trigger asks for over more labels than an operator may start alone, and one that nobody gives.
 
 use daemon::SystemClock;
 use domain::{Clock as _, OperatorScope, ServiceName};
@@ -6,11 +6,15 @@ use gateway::token::OperatorClaims;
 use proto::cqs::v1::{ApprovalRequired, SelfEnqueueRequest};
 use serde_json::json;
 use tests::{
+    data::{Shelf, layout},
     topology::{START_LIMIT, Topology},
     wait::until,
 };
 
-use crate::control::{changed_shelf, large};
+use crate::{
+    control::{changed_shelf, large},
+    model_refresh::{MODEL_REFRESH, refresh},
+};
 
 const PATH: &str = "/v1/tenants/acme/operations/forgotten";
 /// A trigger's request asks for a day; the renderer could ask for less, as here.
@@ -47,6 +51,44 @@ async fn an_operation_that_nobody_approves_in_time_is_cancelled_and_says_so() {
     operator.post(&format!("{PATH}/approve"), &glass).await.problem(409);
     assert_eq!(operator.get_json(PATH).await["state"], "CANCELLED");
     topology.quiet().await;
+    topology.assert_exact().await;
+    topology.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trigger_over_more_labels_than_one_may_start_alone_waits_for_a_second_operator() {
+    let topology = Topology::in_process_approving_above(5).await;
+    let shelf = Shelf::write(&topology.doors, "acme", &[("alpha", 6), ("beta", 5)]).await;
+    topology.quiet().await;
+    let models = ["alpha", "beta"].map(|model| shelf.model(model, layout(model, 2)));
+    shelf.import(&topology.doors, models.to_vec()).await;
+    topology.quiet().await;
+    let requester = topology.operator(&["acme"]);
+    let claims = topology.claims(&["acme"], &[OperatorScope::OperationsApprove, OperatorScope::OperationsRead]);
+    let second = topology.operator_as(&OperatorClaims { subject: "second@test".parse().expect("a subject"), ..claims });
+
+    // At the bound one operator is enough; the dry run says so beforehand.
+    let dry = requester.post(MODEL_REFRESH, &refresh(&shelf, "beta", "small", true)).await.json(200);
+    assert_eq!((&dry["labels"], &dry["approval"]["needed"]), (&json!(5), &json!(false)), "{dry}");
+    let small = requester.post(MODEL_REFRESH, &refresh(&shelf, "beta", "small", false)).await.json(202);
+    assert_eq!(small["awaits_approval"], false, "{small}");
+    topology.finished("acme", "small", START_LIMIT).await;
+
+    let dry = requester.post(MODEL_REFRESH, &refresh(&shelf, "alpha", "large", true)).await.json(200);
+    assert_eq!((&dry["labels"], &dry["approval"]["needed"]), (&json!(6), &json!(true)), "{dry}");
+    let mut planned = refresh(&shelf, "alpha", "large", false);
+    planned["plan_id"] = dry["plan_id"].clone();
+    let accepted = requester.post(MODEL_REFRESH, &planned).await.json(202);
+    assert_eq!(accepted["awaits_approval"], true, "{accepted}");
+    let path = "/v1/tenants/acme/operations/large";
+    let waits = second.get_json(path).await;
+    assert_eq!((&waits["state"], &waits["controls"]["approval"]["labels"]), (&json!("AWAITING_APPROVAL"), &json!(6)));
+
+    let agreed = json!({"reason": "CHG-121: agreed", "labels": 6, "plan": waits["plan"]});
+    requester.post(&format!("{path}/approve"), &agreed).await.problem(403);
+    second.post(&format!("{path}/approve"), &agreed).await.json(200);
+    topology.finished("acme", "large", START_LIMIT).await;
+    assert_eq!(topology.assert_pictures(Some("acme")).await.equal, 11);
     topology.assert_exact().await;
     topology.stop().await;
 }

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use cluster::Database;
 use serde_json::Value;
-use sqlx::{Connection as _, SqliteConnection, sqlite::SqliteConnectOptions};
+use sqlx::{Connection as _, PgConnection, SqliteConnection, sqlite::SqliteConnectOptions};
 use tests::{
     cli::{Ran, Shell},
     data::Shelf,
@@ -35,11 +36,23 @@ const MANIPULATIONS: [(&str, &[&str], &str); 6] = [
     ),
 ];
 
+/// The log's guards against change, which whoever administers the database can take off.
+const SQLITE_GUARDS: [&str; 2] = ["DROP TRIGGER cqs_audit_no_update", "DROP TRIGGER cqs_audit_no_delete"];
+const POSTGRES_GUARDS: [&str; 2] =
+    ["DROP TRIGGER cqs_audit_append_only ON cqs_audit", "DROP TRIGGER cqs_audit_no_delete ON cqs_audit"];
+
 async fn tamper(database: &Path, statements: &[&'static str]) {
     let options = SqliteConnectOptions::new().filename(database);
     let mut conn = SqliteConnection::connect_with(&options).await.expect("the copy");
-    let guards = ["DROP TRIGGER cqs_audit_no_update", "DROP TRIGGER cqs_audit_no_delete"];
-    for statement in guards.iter().chain(statements) {
+    for statement in SQLITE_GUARDS.iter().chain(statements) {
+        sqlx::query(*statement).execute(&mut conn).await.expect(statement);
+    }
+    conn.close().await.expect("written");
+}
+
+async fn tamper_postgres(database: &Database, statements: &[&'static str]) {
+    let mut conn = PgConnection::connect(&database.url()).await.expect("the copy");
+    for statement in POSTGRES_GUARDS.iter().chain(statements) {
         sqlx::query(*statement).execute(&mut conn).await.expect(statement);
     }
     conn.close().await.expect("written");
@@ -49,15 +62,29 @@ async fn verify_here(shell: &Shell, data: &str) -> Ran {
     shell.run(&["audit", "verify", "--data-dir", data, "-o", "json"]).await
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn verify_finds_what_was_done_to_a_copy_of_the_audit_log() {
-    let mut topology = Topology::dev(DevOptions { demo: false, ..DevOptions::default() }).await;
+/// An operator whose four refreshes stand in the audit log of a running product.
+async fn four_refreshes(topology: &Topology) -> Shell {
     Shelf::write(&topology.doors, app::demo::TENANT, &[("alpha", 2)]).await;
     let shell = Shell::new(&topology.operator(&[app::demo::TENANT]), topology.folder());
     for id in ["a", "b", "c", "d"] {
         let refresh = ["trigger", "model-refresh", "--store", "store-1", "--model", "alpha", "--reason", "a test"];
-        shell.run(&[&refresh[..], &["--tracking-id", id]].concat()).await.ended(0);
+        // Over, so that nothing more is written about them while the product ends.
+        shell.run(&[&refresh[..], &["--tracking-id", id, "--wait"]].concat()).await.ended(0);
     }
+    shell
+}
+
+/// Checks the log in that database against these checkpoints.
+async fn verify(shell: &Shell, database: &str, (checkpoints, key): (&str, &str)) -> Ran {
+    let line =
+        ["audit", "verify", "--database", database, "--checkpoints", checkpoints, "--public-key", key, "-o", "json"];
+    shell.run(&line).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn verify_finds_what_was_done_to_a_copy_of_the_audit_log() {
+    let mut topology = Topology::dev(DevOptions { demo: false, ..DevOptions::default() }).await;
+    let shell = four_refreshes(&topology).await;
     let data = topology.data.path().display().to_string();
     // While it runs: whole, though not all of it is signed yet.
     let running = verify_here(&shell, &data).await.ended(0).json();
@@ -71,29 +98,47 @@ async fn verify_finds_what_was_done_to_a_copy_of_the_audit_log() {
     let key = topology.data.audit_key().expect("the key");
     let checkpoints = topology.data.audit_checkpoints().display().to_string();
     let copy = topology.folder().join("copy.db");
-    let line = |key: &str| {
-        let database = format!("sqlite://{}", copy.display());
-        ["audit", "verify", "--database", &database, "--checkpoints", &checkpoints, "--public-key", key]
-            .map(str::to_owned)
-    };
-    let line_of = line(key.public().as_str());
-    let words: Vec<&str> = line_of.iter().map(String::as_str).collect();
+    let database = format!("sqlite://{}", copy.display());
+    let signed = (checkpoints.as_str(), key.public().as_str());
     for (name, statements, found) in MANIPULATIONS {
         std::fs::copy(topology.data.database(), &copy).expect("a copy");
-        shell.run(&words).await.ended(0);
+        verify(&shell, &database, signed).await.ended(0);
         tamper(&copy, statements).await;
-        let ran = shell.run(&words).await.ended(1);
-        assert!(ran.out.contains("BROKEN") && ran.err.contains(found), "{name}: {ran:?}");
+        let ran = verify(&shell, &database, signed).await.ended(1);
+        assert!(ran.json()["whole"] == false && ran.err.contains(found), "{name}: {ran:?}");
     }
 
     // Signed by somebody else; a line of the file changed.
     std::fs::copy(topology.data.database(), &copy).expect("a copy");
     let other = topology.data.operator_issuer().expect("another key");
-    let line_of = line(other.public().as_str());
-    let ran = shell.run(&line_of.iter().map(String::as_str).collect::<Vec<_>>()).await.ended(1);
+    let ran = verify(&shell, &database, (&checkpoints, other.public().as_str())).await.ended(1);
     assert!(ran.err.contains("line 1: is not signed by the platform's key"), "{ran:?}");
     let text = std::fs::read_to_string(&checkpoints).expect("checkpoints");
     std::fs::write(&checkpoints, text.replacen("\"id\":", "\"id\":1", 1)).expect("written");
-    let ran = shell.run(&words).await.ended(1);
+    let ran = verify(&shell, &database, signed).await.ended(1);
     assert!(ran.err.contains("line 1: "), "{ran:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn verify_finds_what_was_done_to_an_audit_log_in_postgres() {
+    let postgres = Database::new().expect("a database");
+    let options = DevOptions { demo: false, database: Some(postgres.url()), ..DevOptions::default() };
+    let mut topology = Topology::dev(options).await;
+    let shell = four_refreshes(&topology).await;
+    let key = topology.data.audit_key().expect("the key");
+    let checkpoints = topology.data.audit_checkpoints().display().to_string();
+    let signed = (checkpoints.as_str(), key.public().as_str());
+    let running = verify(&shell, &postgres.url(), signed).await.ended(0).json();
+    assert_eq!((&running["whole"], &running["broken"]), (&Value::Bool(true), &Value::Null), "{running}");
+
+    assert_eq!(topology.programs().first_mut().expect("dev").stop(START_LIMIT).await, Some(0));
+    let stopped = verify(&shell, &postgres.url(), signed).await.ended(0).json();
+    assert_eq!(stopped["signed_to"], stopped["last_entry"], "an orderly end signs all there is: {stopped}");
+    assert!(stopped["entries"].as_i64() >= Some(4), "{stopped}");
+    for (name, statements, found) in MANIPULATIONS {
+        let copy = postgres.copy().expect("a copy");
+        tamper_postgres(&copy, statements).await;
+        let ran = verify(&shell, &copy.url(), signed).await.ended(1);
+        assert!(ran.json()["whole"] == false && ran.err.contains(found), "{name}: {ran:?}");
+    }
 }

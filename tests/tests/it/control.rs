@@ -260,7 +260,10 @@ async fn what_failed_is_listed_by_cause_and_retried_alone() {
     // The prices are mended; only the two are rendered again, under an operation of their own.
     shelf.import(&topology.doors, vec![shelf.item("alpha-0001", "1.49"), shelf.item("alpha-0003", "1.49")]).await;
     topology.quiet().await;
-    let retry = json!({"reason": "CHG-118: prices mended", "tracking_id": "partly-2"});
+    let mut retry = json!({"reason": "CHG-118: prices mended", "tracking_id": "partly-2", "cause": "no radio"});
+    let nothing = operator.post(&format!("{}/retry-failed", path("partly")), &retry).await.problem(409);
+    assert!(nothing.detail.contains("nothing failed there"), "{nothing:?}");
+    retry["cause"] = first["cause"].clone();
     let accepted = operator.post(&format!("{}/retry-failed", path("partly")), &retry).await;
     let body = accepted.json(202);
     assert_eq!(accepted.header("location"), Some(path("partly-2").as_str()));

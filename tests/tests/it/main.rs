@@ -14,6 +14,7 @@ mod approval;
 mod architecture;
 mod audit_verify;
 mod bad_input;
+mod blocked;
 mod cli;
 mod cli_control;
 mod cli_wait;

@@ -1,0 +1,300 @@
+//! What stops or slows an operation, as REST tells it: every cause, ends that come by themselves, the receipt of a
+//! cancellation. The test is every service, so nothing moves but what it moves.
+
+use std::collections::BTreeSet;
+
+use daemon::SystemClock;
+use domain::{Clock as _, ServiceName, Timestamp};
+use proto::{
+    CqsClient,
+    cqs::v1::{
+        ApprovalRequired, CompleteRequest, CreateOrConfigureQueueRequest, DequeueRequest, ItemOutcome, OutcomeKind,
+        ParentShape, ReEnqueueRequest, SelfEnqueueRequest, SplitItem, StopWhen, split_item,
+    },
+};
+use reqwest::Method;
+use serde_json::{Value, json};
+use tests::{
+    rest::Rest,
+    source::workspace_root,
+    topology::{PlatformAlone, START_LIMIT},
+    wait::until,
+};
+
+const TENANT: &str = "acme";
+const QUEUE: ServiceName = ServiceName::HardwareExporter;
+const PICTURES: &str = "eslimage.v1";
+
+fn path(id: &str) -> String {
+    format!("/v1/tenants/{TENANT}/operations/{id}")
+}
+
+/// The exporter, as far as its queue is concerned.
+struct Exporter(CqsClient);
+
+/// Leased rows.
+struct Leased {
+    generation: i64,
+    ids: Vec<i64>,
+}
+
+impl Exporter {
+    async fn new(platform: &PlatformAlone) -> Self {
+        let mut cqs = platform.doors.cqs(QUEUE);
+        let shape = ParentShape { dto_type: PICTURES.to_owned(), alias_name: "by_store".to_owned() };
+        let queue = CreateOrConfigureQueueRequest {
+            queue_name: QUEUE.to_string(),
+            shapes: vec![shape],
+            ..CreateOrConfigureQueueRequest::default()
+        };
+        cqs.create_or_configure_queue(queue).await.expect("the queue is made");
+        Self(cqs)
+    }
+
+    /// An operation over one store, whose labels nobody has looked for yet.
+    async fn begin(&mut self, id: &str, more: SelfEnqueueRequest) {
+        let parent = SplitItem {
+            dto_type: PICTURES.to_owned(),
+            alias_name: "by_store".to_owned(),
+            urn: Some(split_item::Urn::ParentId(format!("t/{TENANT}/s/{id}"))),
+        };
+        let request = SelfEnqueueRequest {
+            queue_name: QUEUE.to_string(),
+            items: vec![parent],
+            reason: "INC-4712: shelves blank".to_owned(),
+            tracking_id: id.to_owned(),
+            operator_subject: "operator@test".to_owned(),
+            trigger: "store-reexport".to_owned(),
+            scope: format!("t/{TENANT}/s/{id}"),
+            ..more
+        };
+        self.0.self_enqueue(request).await.unwrap_or_else(|status| panic!("{id}: {status}"));
+    }
+
+    async fn lease(&mut self, most: i32) -> Option<Leased> {
+        let request = DequeueRequest {
+            queue_name: QUEUE.to_string(),
+            max_items: most,
+            wait_ms: 0,
+            lease_ms: 60_000,
+            worker_id: "test".to_owned(),
+        };
+        let answer = self.0.dequeue(request).await.expect("an answer").into_inner();
+        let ids = answer.notifications.iter().map(|row| row.id).collect();
+        answer.lease.map(|lease| Leased { generation: lease.generation, ids })
+    }
+
+    /// Leases the operation's parent and splits it into so many labels; `rest`: it is not at its end then.
+    async fn expand(&mut self, id: &str, (labels, rest): (usize, &str)) {
+        let parent = self.lease(1).await.expect("the parent comes");
+        let label = |number: usize| SplitItem {
+            dto_type: PICTURES.to_owned(),
+            alias_name: String::new(),
+            urn: Some(split_item::Urn::DtoId(format!("t/{TENANT}/s/{id}/eslimages/E{number}"))),
+        };
+        let request = ReEnqueueRequest {
+            queue_name: QUEUE.to_string(),
+            lease_generation: parent.generation,
+            notification_id: parent.ids[0],
+            items: (0..labels).map(label).collect(),
+            next_cursor: rest.to_owned(),
+            sla_timestamp: None,
+        };
+        self.0.re_enqueue(request).await.expect("it is split");
+    }
+
+    async fn report(&mut self, leased: Leased, outcome: OutcomeKind, due_at: Option<Timestamp>) {
+        let report = |id| ItemOutcome {
+            id,
+            outcome: outcome.into(),
+            cause: if outcome == OutcomeKind::Done { String::new() } else { "no radio".to_owned() },
+            due_at: due_at.map(proto::timestamp_to_wire),
+        };
+        let request = CompleteRequest {
+            queue_name: QUEUE.to_string(),
+            lease_generation: leased.generation,
+            outcomes: leased.ids.into_iter().map(report).collect(),
+        };
+        self.0.complete(request).await.expect("it is reported");
+    }
+}
+
+fn causes(operation: &Value) -> Vec<&str> {
+    operation["blocked_on"].as_array().expect("a list").iter().filter_map(|one| one["cause"].as_str()).collect()
+}
+
+/// Every cause that the document names, but the one for causes that this gateway does not know.
+fn documented() -> BTreeSet<String> {
+    let text = std::fs::read_to_string(workspace_root().join("openapi/openapi.json")).expect("the document");
+    let document: Value = serde_json::from_str(&text).expect("JSON");
+    let schema = &document["components"]["schemas"]["BlockedCause"];
+    let listed = schema["enum"].as_array().expect("an enumeration").iter().filter_map(Value::as_str);
+    listed.filter(|cause| *cause != "OTHER").map(str::to_owned).collect()
+}
+
+/// The causes that an operation is told to wait for; noted in `met`.
+async fn seen(operator: &Rest, id: &str, met: &mut BTreeSet<String>) -> Value {
+    let operation = operator.get_json(&path(id)).await;
+    met.extend(causes(&operation).into_iter().map(str::to_owned));
+    // An estimate, or why there is none.
+    assert!(operation["eta"]["seconds"].is_i64() != operation["eta"]["reason"].is_string(), "{operation}");
+    operation
+}
+
+async fn limit(operator: &Rest, id: &str, limits: Value) -> Value {
+    let mut body = limits;
+    body["reason"] = "CHG-1: a test".into();
+    operator.change(Method::PATCH, &path(id), &body).await.json(200)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_cause_for_which_an_operation_waits_is_told() {
+    let platform = PlatformAlone::open().await;
+    let operator = platform.operator(&[TENANT]).await;
+    let mut exporter = Exporter::new(&platform).await;
+    let mut met = BTreeSet::new();
+    exporter.begin("slow", SelfEnqueueRequest::default()).await;
+    let silent = seen(&operator, "slow", &mut met).await;
+    assert_eq!(causes(&silent), ["NO_WORKER"], "{silent}");
+    assert_eq!(silent["blocked_on"][0]["service"], QUEUE.as_str());
+    exporter.expand("slow", (6, "")).await;
+    assert_eq!(causes(&seen(&operator, "slow", &mut met).await), [""; 0], "its worker asked, and may ask again");
+
+    limit(&operator, "slow", json!({"throttle_per_s": 1})).await;
+    let one = exporter.lease(4).await.expect("one label");
+    assert_eq!(one.ids.len(), 1, "a slow one is leased label by label");
+    let throttled = seen(&operator, "slow", &mut met).await;
+    assert_eq!(causes(&throttled), ["THROTTLED"], "{throttled}");
+    assert!(throttled["blocked_on"][0]["until"].is_string() && exporter.lease(4).await.is_none(), "{throttled}");
+    limit(&operator, "slow", json!({"throttle_per_s": 0, "max_in_flight": 1})).await;
+    let full = seen(&operator, "slow", &mut met).await;
+    assert_eq!(causes(&full), ["IN_FLIGHT_LIMIT"], "{full}");
+    assert!(exporter.lease(4).await.is_none(), "the one in hand is all that may be");
+    exporter.report(one, OutcomeKind::Done, None).await;
+
+    limit(&operator, "slow", json!({"max_in_flight": 0})).await;
+    let rest = exporter.lease(10).await.expect("the others");
+    let tomorrow = SystemClock.now().plus_ms(86_400_000);
+    exporter.report(rest, OutcomeKind::Defer, Some(tomorrow)).await;
+    let put_off = seen(&operator, "slow", &mut met).await;
+    assert_eq!((causes(&put_off), &put_off["blocked_on"][0]["until"]), (vec!["NOT_DUE"], &tomorrow.to_string().into()));
+
+    // All that hold at once are told at once.
+    operator.change(Method::PUT, "/v1/brake", &json!({"on": true, "reason": "INC-9: a test"})).await.json(200);
+    operator.post(&format!("{}/pause", path("slow")), &json!({"reason": "INC-9: look"})).await.json(200);
+    let stopped = seen(&operator, "slow", &mut met).await;
+    assert_eq!(causes(&stopped), ["BRAKE", "PAUSED", "NOT_DUE"], "{stopped}");
+    assert!(stopped["eta"]["reason"].as_str().is_some_and(|why| why.contains("INC-9")), "{stopped}");
+    operator.change(Method::PUT, "/v1/brake", &json!({"on": false, "reason": "INC-9: over"})).await.json(200);
+
+    let stop_when = Some(StopWhen { failure_ratio_percent: 0, min_sample: 1 });
+    exporter.begin("failing", SelfEnqueueRequest { stop_when, ..SelfEnqueueRequest::default() }).await;
+    exporter.expand("failing", (3, "")).await;
+    let one = exporter.lease(1).await.expect("a label");
+    exporter.report(one, OutcomeKind::Failed, None).await;
+    assert_eq!(causes(&seen(&operator, "failing", &mut met).await), ["HELD"]);
+    let expires_at = Some(proto::timestamp_to_wire(tomorrow));
+    let approval = Some(ApprovalRequired { label_count: 118_204, expires_at });
+    exporter.begin("large", SelfEnqueueRequest { approval, ..SelfEnqueueRequest::default() }).await;
+    assert_eq!(causes(&seen(&operator, "large", &mut met).await), ["AWAITING_APPROVAL"]);
+    assert_eq!(met, documented(), "every documented cause was met");
+    platform.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pause_and_limits_end_when_they_were_set_to() {
+    let platform = PlatformAlone::open().await;
+    let operator = platform.operator(&[TENANT]).await;
+    let mut exporter = Exporter::new(&platform).await;
+    exporter.begin("slow", SelfEnqueueRequest::default()).await;
+    exporter.expand("slow", (3, "")).await;
+    // An end soon after the answer, so that the test need not wait.
+    let soon = || SystemClock.now().plus_ms(1_500).to_string();
+    let limited = limit(&operator, "slow", json!({"throttle_per_s": 1, "max_in_flight": 2, "until": soon()})).await;
+    assert_eq!(limited["controls"]["limits"], json!({"throttle_per_s": 1, "max_in_flight": 2}), "{limited}");
+    let pause = json!({"reason": "CHG-1: look at the prices", "until": soon()});
+    let paused = operator.post(&format!("{}/pause", path("slow")), &pause).await.json(200);
+    assert_eq!((&paused["state"], &paused["controls"]["paused_until"]), (&json!("PAUSED"), &pause["until"]));
+    assert_eq!(paused["blocked_on"][0]["until"], pause["until"], "{paused}");
+    assert!(exporter.lease(3).await.is_none());
+
+    let ended = until("pause and limits have ended", START_LIMIT, || async {
+        let shown = operator.get_json(&path("slow")).await;
+        let over = shown["state"] == "RUNNING" && shown["controls"]["limits"].is_null();
+        if over { Ok(shown) } else { Err(shown.to_string()) }
+    })
+    .await;
+    assert_eq!((&ended["controls"]["paused"], &ended["controls"]["limited"]), (&Value::Null, &Value::Null), "{ended}");
+    assert_eq!(exporter.lease(3).await.expect("all of them").ids.len(), 3);
+    let audit = operator.get_json("/v1/audit?tracking_id=slow").await;
+    for action in ["pause ended", "limits ended"] {
+        let row = audit["entries"].as_array().expect("entries").iter().find(|row| row["action"] == action);
+        assert_eq!(row.map(|row| &row["operator"]), Some(&json!("")), "{action}: nobody did it, in {audit}");
+    }
+    platform.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn when_it_will_be_through_is_told_once_a_rate_was_measured() {
+    let platform = PlatformAlone::open().await;
+    let operator = platform.operator(&[TENANT]).await;
+    let mut exporter = Exporter::new(&platform).await;
+    exporter.begin("steady", SelfEnqueueRequest::default()).await;
+    let counting = operator.get_json(&path("steady")).await;
+    assert!(counting["eta"]["reason"].as_str().is_some_and(|why| !why.is_empty()), "{counting}");
+    exporter.expand("steady", (1_000, "")).await;
+    let expanded = operator.get_json(&path("steady")).await;
+    assert_eq!(expanded["eta"]["seconds"], Value::Null, "nothing was measured yet: {expanded}");
+    // One label after the other, until enough time has passed for a rate.
+    let told = until("a rate was measured", START_LIMIT, || async {
+        let mut exporter = Exporter(platform.doors.cqs(QUEUE));
+        if let Some(one) = exporter.lease(1).await {
+            exporter.report(one, OutcomeKind::Done, None).await;
+        }
+        let shown = operator.get_json(&path("steady")).await;
+        if shown["eta"]["seconds"].is_i64() { Ok(shown) } else { Err(shown.to_string()) }
+    })
+    .await;
+    let stages = told["funnel"].as_array().expect("a funnel");
+    let confirmed = stages.iter().find(|stage| stage["stage"] == "confirmed").expect("the last stage");
+    let (rate, left) = (confirmed["labels_per_second"].as_f64(), confirmed["waiting"].as_f64());
+    let seconds = left.expect("labels") / rate.expect("a rate");
+    assert_eq!(told["eta"]["seconds"].as_f64(), Some(seconds.ceil()), "what is left at that rate: {told}");
+    platform.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_receipt_of_a_cancellation_tells_what_was_not_begun_what_finishes_and_what_is_done() {
+    let platform = PlatformAlone::open().await;
+    let operator = platform.operator(&[TENANT]).await;
+    let mut exporter = Exporter::new(&platform).await;
+    exporter.begin("wrong", SelfEnqueueRequest::default()).await;
+    exporter.expand("wrong", (6, "E6")).await;
+    // The rest of the parent comes before the labels: it is put off.
+    let parent = exporter.lease(1).await.expect("the parent again");
+    exporter.report(parent, OutcomeKind::Defer, Some(SystemClock.now().plus_ms(86_400_000))).await;
+    let two = exporter.lease(2).await.expect("two labels");
+    exporter.report(two, OutcomeKind::Done, None).await;
+    let one = exporter.lease(1).await.expect("a label");
+
+    let cancel = format!("{}/cancel", path("wrong"));
+    let because = json!({"reason": "INC-9: the wrong store"});
+    let cancelled = operator.post(&cancel, &because).await.json(200);
+    let receipt = &cancelled["receipt"];
+    let counts = |receipt: &Value| {
+        ["not_started", "in_flight", "already_effective", "unexpanded_parents"].map(|name| receipt[name].as_i64())
+    };
+    assert_eq!(counts(receipt), [Some(3), Some(1), Some(2), Some(1)], "{cancelled}");
+    assert!(receipt["quiet_by"].is_string(), "as long as the lease at most: {receipt}");
+    assert_eq!(cancelled["operation"]["state"], "CANCELLING", "{cancelled}");
+    assert_eq!(cancelled["operation"]["expansion_complete"], false, "{cancelled}");
+    assert_eq!(cancelled["operation"]["percent"], Value::Null, "{cancelled}");
+
+    // What was in hand finishes; then nothing more happens.
+    exporter.report(one, OutcomeKind::Done, None).await;
+    let again = operator.post(&cancel, &because).await.json(200);
+    assert_eq!(counts(&again["receipt"]), [Some(3), Some(0), Some(3), Some(1)], "{again}");
+    assert_eq!((&again["operation"]["state"], &again["receipt"]["quiet_by"]), (&json!("CANCELLED"), &Value::Null));
+    assert!(exporter.lease(10).await.is_none(), "nothing of it is handed out any more");
+    platform.close().await;
+}
