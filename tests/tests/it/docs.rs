@@ -7,6 +7,7 @@ use std::{
 };
 
 use tests::{
+    data::{Shelf, layout},
     process::{Program, program},
     source::{sources, workspace_root},
     topology::{DevOptions, START_LIMIT, Topology, free_ports},
@@ -168,14 +169,13 @@ async fn the_runbooks_and_the_readmes_commands_run_as_written() {
     let mut runbooks: Vec<PathBuf> = documents()
         .into_iter()
         .filter(|path| path.parent().is_some_and(|folder| folder.ends_with("runbooks")))
+        // It wants labels that fail; see below.
+        .filter(|path| !path.ends_with(OPERATIONS))
         .collect();
     runbooks.sort();
-    assert!(runbooks.len() >= 6, "{runbooks:?}");
+    assert!(runbooks.len() >= 5, "{runbooks:?}");
     for runbook in runbooks {
-        let text = fs::read_to_string(&runbook).expect("a runbook");
-        let blocks = shell_blocks(&text);
-        let both = ["reshelf trigger", "curl "].iter().all(|word| blocks.iter().any(|block| block.contains(word)));
-        assert!(both, "{}: the command line stands beside curl", runbook.display());
+        let blocks = runbook_blocks(&runbook);
         // One shell for all of them: the first block sets what the others use.
         run(&here(&blocks.join("\n"), &base), topology.folder()).await;
     }
@@ -186,9 +186,75 @@ async fn the_runbooks_and_the_readmes_commands_run_as_written() {
             .as_array()
             .into_iter()
             .flatten()
-            // One is cancelled on purpose.
-            .filter(|operation| operation["state"] != "SUCCEEDED" && operation["tracking_id"] != "CHG-151")
+            .filter(|operation| operation["state"] != "SUCCEEDED")
             .map(ToString::to_string)
             .collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// The runbook of what is done with an operation once it is accepted.
+const OPERATIONS: &str = "docs/runbooks/operations.md";
+/// Labels of the model that it refreshes, and of another one in the same store.
+const REFRESHED: usize = 200;
+const OTHERS: usize = 60;
+/// Those whose price cannot be shown at first: enough of them, in the midst, that the operation holds itself.
+const FAILING: std::ops::Range<usize> = 100..120;
+
+/// The commands of a runbook, block by block.
+fn runbook_blocks(runbook: &Path) -> Vec<String> {
+    let blocks = shell_blocks(&fs::read_to_string(runbook).expect("a runbook"));
+    let both = ["reshelf trigger", "curl "].iter().all(|word| blocks.iter().any(|block| block.contains(word)));
+    assert!(both, "{}: the command line stands beside curl", runbook.display());
+    blocks
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_runbook_of_operations_runs_as_written() {
+    let between = u32::try_from(REFRESHED + OTHERS / 2).expect("few");
+    let options = DevOptions { demo: false, approval_above: Some(between), ..DevOptions::default() };
+    let topology = Topology::dev(options).await;
+    let models = [("standard", REFRESHED), ("promotion", OTHERS)];
+    let shelf = Shelf::write_store(&topology.doors, "demo", "krakow", &models).await;
+    topology.quiet().await;
+    let priced = |price: &str| shelf.labels["standard"][FAILING].iter().map(|id| shelf.item(id, price)).collect();
+    shelf.import(&topology.doors, priced("no price")).await;
+    shelf.import(&topology.doors, vec![shelf.model("standard", layout("standard", 2))]).await;
+    topology.quiet().await;
+
+    let blocks = runbook_blocks(&workspace_root().join(OPERATIONS));
+    let mended = blocks.iter().position(|block| block.contains("operations resume CHG-150") && block.contains("retry"));
+    let (until_held, after) = blocks.split_at(mended.expect("the block that goes on"));
+    let base = topology.anonymous().base().to_owned();
+    let operator = topology.operator(&["demo"]);
+    let state = async |id: &str| {
+        operator.get_json(&format!("/v1/tenants/demo/operations/{id}")).await["state"].as_str().map(str::to_owned)
+    };
+    let printed = run(&here(&until_held.join("\n"), &base), topology.folder()).await;
+    assert!(printed.contains("ended with 124"), "the watch was left: {printed}");
+    assert!(printed.contains("ended with 8"), "the wait ended because a person is needed: {printed}");
+    assert_eq!(state("CHG-150").await.as_deref(), Some("HELD"));
+    // The person mends the cause.
+    shelf.import(&topology.doors, priced("1.49")).await;
+    until("the prices are out", START_LIMIT, || async {
+        let failed = |id: &String| format!("/v1/tenants/demo/stores/krakow/labels/{id}");
+        let last = operator.get_json(&failed(&shelf.labels["standard"][FAILING.end - 1])).await;
+        if last["item"]["values"]["price"] == "1.49" { Ok(()) } else { Err(last.to_string()) }
+    })
+    .await;
+    let after = [&blocks[..1], after].concat();
+    let printed = run(&here(&after.join("\n"), &base), topology.folder()).await;
+    assert!(printed.contains("ended with 3"), "some had failed: {printed}");
+    topology.quiet().await;
+    for (id, wanted) in [
+        ("CHG-150", "FINISHED_WITH_FAILURES"),
+        ("CHG-150-again", "SUCCEEDED"),
+        ("CHG-151", "CANCELLED"),
+        ("CHG-152", "SUCCEEDED"),
+        ("CHG-153", "CANCELLED"),
+    ] {
+        assert_eq!(state(id).await.as_deref(), Some(wanted), "{id}");
+    }
+    assert_eq!(topology.assert_pictures(Some("demo")).await.equal, REFRESHED + OTHERS);
+    topology.assert_exact().await;
+    topology.stop().await;
 }
