@@ -23,16 +23,33 @@ impl PostgresUnit<'_> {
         if !self.try_lock(Lock::Arrivals(at.key.queue, at.key.lane)).await? {
             return Ok(false);
         }
-        // Statements of their own: they see whatever was committed before the lock was had.
-        for statement in [RAISE, FORGET] {
-            sqlx::query(statement)
-                .bind(at.tenant.as_str())
-                .bind(at.key.lane)
-                .bind(queue_int(at.key.queue))
-                .bind(store_text(at.key.store.as_ref()))
-                .execute(&mut *self.conn)
-                .await?;
-        }
+        // Statements of their own: they see whatever was committed before the lock was had, and nobody lowers marks meanwhile.
+        let marks: Option<(Option<i64>, Option<i64>, Option<i64>, Option<i64>)> = sqlx::query_as(MARKS)
+            .bind(at.tenant.as_str())
+            .bind(at.key.lane)
+            .bind(queue_int(at.key.queue))
+            .bind(store_text(at.key.store.as_ref()))
+            .fetch_optional(&mut *self.conn)
+            .await?;
+        let Some((label_sla, label_id, parent_sla, parent_id)) = marks else { return Ok(true) };
+        sqlx::query(RAISE)
+            .bind(at.tenant.as_str())
+            .bind(at.key.lane)
+            .bind(queue_int(at.key.queue))
+            .bind(store_text(at.key.store.as_ref()))
+            .bind(label_sla)
+            .bind(label_id)
+            .bind(parent_sla)
+            .bind(parent_id)
+            .execute(&mut *self.conn)
+            .await?;
+        sqlx::query(FORGET)
+            .bind(at.tenant.as_str())
+            .bind(at.key.lane)
+            .bind(queue_int(at.key.queue))
+            .bind(store_text(at.key.store.as_ref()))
+            .execute(&mut *self.conn)
+            .await?;
         Ok(true)
     }
 
@@ -174,21 +191,24 @@ impl PostgresUnit<'_> {
     }
 }
 
+const MARKS: &str = "
+SELECT label_sla, label_id, parent_sla, parent_id FROM cqs_head
+WHERE tenant = $1 AND lane = $2 AND queue = $3 AND store = $4";
+
 /// The first ready row of each kind that can be seen, from the mark on: locked by others or not, it may come to be claimable.
+/// The marks are bound, so that the look begins there; joined, they would only be compared with each row.
 const RAISE: &str = "
 UPDATE cqs_head h SET label_sla = l.sla, label_id = l.id, parent_sla = p.sla, parent_id = p.id
 FROM (SELECT 1) AS one
 LEFT JOIN LATERAL (
-    SELECT w.sla, w.id FROM cqs_waiting w, cqs_head m
-    WHERE m.tenant = $1 AND m.lane = $2 AND m.queue = $3 AND m.store = $4
-        AND w.tenant = $1 AND w.lane = $2 AND w.queue = $3 AND w.store = $4 AND NOT w.is_parent AND w.due_at IS NULL
-        AND (w.sla, w.id) >= (m.label_sla, m.label_id)
+    SELECT w.sla, w.id FROM cqs_waiting w
+    WHERE w.tenant = $1 AND w.lane = $2 AND w.queue = $3 AND w.store = $4 AND NOT w.is_parent AND w.due_at IS NULL
+        AND (w.sla, w.id) >= ($5::bigint, $6::bigint)
     ORDER BY w.sla, w.id LIMIT 1) AS l ON true
 LEFT JOIN LATERAL (
-    SELECT w.sla, w.id FROM cqs_waiting w, cqs_head m
-    WHERE m.tenant = $1 AND m.lane = $2 AND m.queue = $3 AND m.store = $4
-        AND w.tenant = $1 AND w.lane = $2 AND w.queue = $3 AND w.store = $4 AND w.is_parent AND w.due_at IS NULL
-        AND (w.sla, w.id) >= (m.parent_sla, m.parent_id)
+    SELECT w.sla, w.id FROM cqs_waiting w
+    WHERE w.tenant = $1 AND w.lane = $2 AND w.queue = $3 AND w.store = $4 AND w.is_parent AND w.due_at IS NULL
+        AND (w.sla, w.id) >= ($7::bigint, $8::bigint)
     ORDER BY w.sla, w.id LIMIT 1) AS p ON true
 WHERE h.tenant = $1 AND h.lane = $2 AND h.queue = $3 AND h.store = $4
     AND (h.label_sla, h.label_id, h.parent_sla, h.parent_id) IS DISTINCT FROM (l.sla, l.id, p.sla, p.id)";

@@ -29,13 +29,18 @@ impl Rows for PostgresUnit<'_> {
             by_key.entry(key).or_default().push(urn.to_string());
         }
         let mut found = Vec::new();
-        for ((tenant, dto_type, alias), urns) in by_key {
+        for ((tenant, dto_type, alias), mut urns) in by_key {
+            // Locked in this order by everybody, so that two never wait for each other.
+            urns.sort_unstable();
+            urns.dedup();
+            // One by one by their unique key: as one list, a plan from when the table was small walks all of the tenant's rows.
             let rows = sqlx::query(
-                "SELECT id, lane, store, is_parent, dto_type, urn, alias, sla, tracking_id, attempts, due_at, alone,
-                    lapses_alone, cursor, cause
-                 FROM cqs_waiting
-                 WHERE tenant = $1 AND urn = ANY($2) AND queue = $3 AND lane = $4 AND dto_type = $5 AND alias = $6
-                 ORDER BY id FOR UPDATE",
+                "SELECT w.* FROM unnest($2::text[]) AS j (urn) CROSS JOIN LATERAL (
+                    SELECT id, lane, store, is_parent, dto_type, urn, alias, sla, tracking_id, attempts, due_at, alone,
+                        lapses_alone, cursor, cause
+                    FROM cqs_waiting
+                    WHERE tenant = $1 AND urn = j.urn AND queue = $3 AND lane = $4 AND dto_type = $5 AND alias = $6
+                    FOR UPDATE) AS w",
             )
             .bind(tenant.as_str())
             .bind(urns)
@@ -47,6 +52,7 @@ impl Rows for PostgresUnit<'_> {
             .await?;
             found.extend(read_rows("cqs_waiting", &rows)?);
         }
+        found.sort_unstable_by_key(|row| row.id);
         Ok(found)
     }
 
