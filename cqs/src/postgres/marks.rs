@@ -17,6 +17,9 @@ use crate::{
 /// Places of a kind in a queue, and heads of a place, whose marks one round of upkeep looks at: the front, where claims are.
 const RAISED: usize = 16;
 
+/// SLA and id of a head's mark for labels, then of that for parents.
+type StoredMarks = (Option<i64>, Option<i64>, Option<i64>, Option<i64>);
+
 impl PostgresUnit<'_> {
     /// Raises the marks of a head to its first rows, unless somebody is arriving there. Whether it did.
     pub(super) async fn raise(&mut self, at: &Candidate) -> Result<bool, StoreError> {
@@ -24,7 +27,7 @@ impl PostgresUnit<'_> {
             return Ok(false);
         }
         // Statements of their own: they see whatever was committed before the lock was had, and nobody lowers marks meanwhile.
-        let marks: Option<(Option<i64>, Option<i64>, Option<i64>, Option<i64>)> = sqlx::query_as(MARKS)
+        let marks: Option<StoredMarks> = sqlx::query_as(MARKS)
             .bind(at.tenant.as_str())
             .bind(at.key.lane)
             .bind(queue_int(at.key.queue))
