@@ -31,7 +31,9 @@ use db::{
     sqlite::{OpenError, OpenOptions, SchemaChange, SqliteDb},
 };
 use domain::{Clock, IdSource, QueueName, Timestamp};
-use dtoflow::{DtoFlowServer, DtoFlowServerParts, DtoStore, postgres::PostgresDtoStore, sqlite::SqliteDtoStore};
+use dtoflow::{
+    DtoFlowServer, DtoFlowServerParts, DtoStore, HistoryKeeper, postgres::PostgresDtoStore, sqlite::SqliteDtoStore,
+};
 use proto::Transport;
 use tokio::net::TcpListener;
 use tonic::service::Routes;
@@ -202,6 +204,7 @@ pub struct Platform {
     routes: Routes,
     verifier: Verifier,
     cqs: Arc<dyn CqsStore>,
+    dtoflow: Arc<dyn DtoStore>,
     wakeups: Wakeups,
     /// Where other processes may serve the same database: what they hear of each other, and this one's name there.
     others: Option<(Bell, String)>,
@@ -232,10 +235,10 @@ impl Platform {
         let (room, heard) = (database.has_room(SPACE_MIN_BYTES), Arc::clone(&answered));
         let answers = database.postgres().map(|db| (db.clone(), answered));
         let routes = Routes::new(CqsServer::new(Arc::clone(&cqs), cqs_parts).into_service())
-            .add_service(DtoFlowServer::new(dtoflow, dtoflow_parts).into_service())
+            .add_service(DtoFlowServer::new(Arc::clone(&dtoflow), dtoflow_parts).into_service())
             .add_service(Health::new(move || room() && heard.load(Ordering::Relaxed)));
         let verifier = Verifier::new(parts.registry, Arc::clone(&clock));
-        Ok(Self { routes, verifier, cqs, wakeups, others, answers, clock })
+        Ok(Self { routes, verifier, cqs, dtoflow, wakeups, others, answers, clock })
     }
 
     /// A way to both servers within this process. It carries no identity yet: attach a service's credentials.
@@ -264,10 +267,10 @@ impl Platform {
         daemon::serve::grpc_over(listener, tls, served, shutdown.soft.clone()).await
     }
 
-    /// Starts the upkeep of queues, ledger and audit log, until `shutdown`; then long polls answer at once, so that nobody waits for
+    /// Starts the upkeep of queues, ledger, histories and audit log, until `shutdown`; then long polls answer at once, so that nobody waits for
     /// work that is not handed out any more. Refused where the audit log cannot be signed as it should.
     pub fn maintain(&self, upkeep: Upkeep, shutdown: &Shutdown) -> anyhow::Result<()> {
-        let Upkeep { retention, audit } = upkeep;
+        let Upkeep { retention, history, audit } = upkeep;
         if let Some(seal) = audit {
             seal.start(Arc::clone(&self.cqs), Arc::clone(&self.clock), (retention, shutdown.clone()))?;
         }
@@ -298,6 +301,8 @@ impl Platform {
         }
         let maintainer = Maintainer::new(Arc::clone(&self.cqs), Arc::clone(&self.clock), self.wakeups.clone());
         shutdown.tasks.spawn(maintainer.keeping(retention).run(shutdown.clone()));
+        let keeper = HistoryKeeper::new(Arc::clone(&self.dtoflow), Arc::clone(&self.clock), history);
+        shutdown.tasks.spawn(keeper.run(shutdown.clone()));
         Ok(())
     }
 

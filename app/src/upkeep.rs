@@ -19,6 +19,7 @@ use cqs::{
 };
 use daemon::{identity::ServiceKey, shutdown::Shutdown};
 use domain::Clock;
+use dtoflow::HistorySettings;
 use serde::Deserialize;
 
 /// Between two tries for a file of checkpoints that another process appends to: after its end nothing stays unsigned for
@@ -29,7 +30,7 @@ const RETRY: Duration = Duration::from_secs(10);
 const DAY_S: u64 = 24 * 60 * 60;
 /// Longest time that may be set, in seconds: ten years, the longest that books are kept by law in most places.
 const KEPT_MAX_S: u64 = 3_660 * DAY_S;
-/// Least for operations and failures, in seconds: a request repeated the next morning still finds its tracking id taken.
+/// Least for operations, failures and histories, in seconds: a request repeated the next morning still finds its tracking id taken.
 const KEPT_MIN_S: u64 = 2 * DAY_S;
 /// Least for the audit log, in seconds: a month, in which somebody looks.
 const AUDIT_MIN_S: u64 = 30 * DAY_S;
@@ -39,6 +40,8 @@ const AUDIT_MIN_S: u64 = 30 * DAY_S;
 pub struct Upkeep {
     /// How long what is over is kept.
     pub retention: RetentionSettings,
+    /// How long histories of labels are kept.
+    pub history: HistorySettings,
     /// Where the audit log is signed; none: nowhere, by this process.
     pub audit: Option<AuditSeal>,
 }
@@ -117,24 +120,34 @@ pub(crate) struct RetentionConfig {
     failures: Option<String>,
     /// Entries of the audit log.
     audit: Option<String>,
+    /// Histories of labels.
+    history: Option<String>,
 }
 
 impl RetentionConfig {
     /// The settings; what is left out has its default.
     pub(crate) fn settings(&self) -> anyhow::Result<RetentionSettings> {
         let default = RetentionSettings::default();
-        let kept = |name: &str, text: &Option<String>, min_s, otherwise| match text {
-            None => Ok(otherwise),
-            Some(text) => crate::cli::duration::parse_within(text, min_s..=KEPT_MAX_S)
-                .map_err(|error| anyhow::anyhow!("retention.{name} {error}"))
-                .and_then(|kept| Ok(i64::try_from(kept.as_millis())?)),
-        };
         Ok(RetentionSettings {
-            operations_ms: kept("operations", &self.operations, KEPT_MIN_S, default.operations_ms)?,
-            failures_ms: kept("failures", &self.failures, KEPT_MIN_S, default.failures_ms)?,
-            audit_ms: kept("audit", &self.audit, AUDIT_MIN_S, default.audit_ms)?,
+            operations_ms: kept("operations", self.operations.as_ref(), KEPT_MIN_S, default.operations_ms)?,
+            failures_ms: kept("failures", self.failures.as_ref(), KEPT_MIN_S, default.failures_ms)?,
+            audit_ms: kept("audit", self.audit.as_ref(), AUDIT_MIN_S, default.audit_ms)?,
         })
     }
+
+    /// Those of histories.
+    pub(crate) fn history(&self) -> anyhow::Result<HistorySettings> {
+        let default = HistorySettings::default();
+        Ok(HistorySettings { kept_ms: kept("history", self.history.as_ref(), KEPT_MIN_S, default.kept_ms)? })
+    }
+}
+
+/// A time from the configuration, in milliseconds.
+fn kept(name: &str, text: Option<&String>, min_s: u64, otherwise: i64) -> anyhow::Result<i64> {
+    let Some(text) = text else { return Ok(otherwise) };
+    let kept = crate::cli::duration::parse_within(text, min_s..=KEPT_MAX_S)
+        .map_err(|error| anyhow::anyhow!("retention.{name} {error}"))?;
+    Ok(i64::try_from(kept.as_millis())?)
 }
 
 #[cfg(test)]
@@ -147,11 +160,15 @@ mod tests {
             operations: Some(operations.to_owned()),
             failures: None,
             audit: Some(audit.to_owned()),
+            history: Some("90d".to_owned()),
         };
         let settings = config("48h", "3660d").settings().unwrap();
         assert_eq!((settings.operations_ms, settings.audit_ms), (2 * 86_400_000, 3_660 * 86_400_000));
         assert_eq!(settings.failures_ms, RetentionSettings::default().failures_ms);
         assert_eq!(RetentionConfig::default().settings().unwrap(), RetentionSettings::default());
+        assert_eq!(RetentionConfig::default().history().unwrap(), HistorySettings::default());
+        let short = RetentionConfig { history: Some("1d".to_owned()), ..RetentionConfig::default() };
+        assert!(short.history().unwrap_err().to_string().starts_with("retention.history"));
         for (bad, name) in [
             (config("47h", "400d"), "retention.operations"),
             (config("90d", "29d"), "retention.audit"),

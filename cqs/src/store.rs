@@ -238,6 +238,14 @@ pub trait CqsStore: FailureStore + AuditStore + Send + Sync + 'static {
     fn operation(&self, tenant: TenantId, tracking_id: TrackingId, now: Timestamp)
     -> Step<'_, Option<OperationReport>>;
 
+    /// Those operations of a tenant that have one of these names, newest first.
+    fn operations_named(
+        &self,
+        tenant: TenantId,
+        names: Vec<TrackingId>,
+        now: Timestamp,
+    ) -> Step<'_, Vec<OperationReport>>;
+
     /// Operations of these tenants with an id below `page.0`, newest first, at most `page.1`.
     fn operations(&self, tenants: Vec<TenantId>, page: (i64, usize), now: Timestamp) -> Step<'_, Vec<OperationReport>>;
 
@@ -378,6 +386,20 @@ macro_rules! steps_of {
                     Box::pin(async move {
                         let now = $crate::unit::Clocked::time(unit, now);
                         $crate::steps::operation::operation(unit, (&tenant, &tracking_id), now).await
+                    })
+                })
+            }
+
+            fn operations_named(
+                &self,
+                tenant: domain::TenantId,
+                names: Vec<domain::TrackingId>,
+                now: domain::Timestamp,
+            ) -> $crate::store::Step<'_, Vec<$crate::model::OperationReport>> {
+                self.read((tenant, names), move |unit, (tenant, names)| {
+                    Box::pin(async move {
+                        let now = $crate::unit::Clocked::time(unit, now);
+                        $crate::steps::operation::named(unit, (&tenant, &names), now).await
                     })
                 })
             }

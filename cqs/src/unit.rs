@@ -318,6 +318,12 @@ pub(crate) trait Operations: Send {
         lane: i64,
         finished_at: Option<Timestamp>,
     ) -> impl Future<Output = Result<()>> + Send;
+    /// Those operations of a tenant that have one of these names, newest first.
+    fn operation_named(
+        &mut self,
+        tenant: &TenantId,
+        names: &[TrackingId],
+    ) -> impl Future<Output = Result<Vec<Operation>>> + Send;
     /// Operations of these tenants with an id below `before`, newest first.
     fn operation_page(
         &mut self,

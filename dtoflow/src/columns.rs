@@ -1,10 +1,12 @@
 //! Between rows and types: keys, alias lists, positions; what cannot be read back names its table, column and key.
 
 use db::DbError;
-use domain::{AliasName, RecordId, StoreId, Urn};
+use domain::{AliasName, RecordId, StoreId, Timestamp, Urn};
+use proto::records::v1::Evidence;
 
 use crate::{
     alias::AliasKey,
+    history::{Digest, HistoryCause, HistoryEntry, HistoryEvent},
     model::{AliasFound, StoreCount, StoreListAsk},
     store::{Result, StoreError},
 };
@@ -55,6 +57,35 @@ pub(crate) fn store_count(ask: &StoreListAsk, (store, count): (String, i64)) -> 
     let id = || format!("{} {} {} {}", ask.look.tenant, ask.look.dto_type, ask.look.alias, ask.base);
     let store = store.parse().map_err(|error| broken("dto_alias_count", "store", id(), format!("{error}")))?;
     Ok(StoreCount { store, count })
+}
+
+/// A row of `dto_history` as both engines give it: position, time, event, whether an operation's, writer, tracking id, old
+/// digest, new digest, evidence.
+pub(crate) type HistoryRow = (i64, i64, String, bool, String, Option<String>, Option<Vec<u8>>, Option<Vec<u8>>, i32);
+
+/// The entry in a row; what cannot be read back names its column.
+pub(crate) fn history_entry(row: HistoryRow) -> Result<HistoryEntry> {
+    let (position, at, event, of_operation, written_by, tracking_id, old_digest, new_digest, evidence) = row;
+    let broken =
+        |column, cause: String| DbError::BrokenRow { table: "dto_history", column, id: position.to_string(), cause };
+    let digest = |column, bytes: Option<Vec<u8>>| {
+        let digest = bytes.map(|bytes| Digest::try_from(bytes.as_slice())).transpose();
+        digest.map_err(|error| broken(column, error.to_string()))
+    };
+    Ok(HistoryEntry {
+        position,
+        at: Timestamp::from_ms(at),
+        event: HistoryEvent::from_text(&event).ok_or_else(|| broken("event", event))?,
+        cause: if of_operation { HistoryCause::Operation } else { HistoryCause::Change },
+        written_by: written_by.parse().map_err(|error| broken("written_by", format!("{error}")))?,
+        tracking_id: tracking_id
+            .map(|text| text.parse())
+            .transpose()
+            .map_err(|error| broken("tracking_id", format!("{error}")))?,
+        old_digest: digest("old_digest", old_digest)?,
+        new_digest: digest("new_digest", new_digest)?,
+        evidence: Evidence::try_from(evidence).map_err(|error| broken("evidence", error.to_string()))?,
+    })
 }
 
 /// A count of rows as a statement takes it.

@@ -12,6 +12,10 @@ pub(crate) const INPUTS_MAX: usize = 16;
 pub(crate) const PAGE_MAX: usize = 4_096;
 /// Entries of one page when the caller does not say.
 pub(crate) const PAGE_DEFAULT: usize = 1_000;
+/// Entries of a page of a label's history: all that a label keeps.
+pub(crate) const HISTORY_PAGE_MAX: usize = 200;
+/// Entries of a page of a label's history when the caller does not say.
+pub(crate) const HISTORY_PAGE_DEFAULT: usize = 50;
 /// Parents of one look-up by alias.
 pub(crate) const PARENTS_MAX: usize = 4_096;
 

@@ -13,12 +13,13 @@ use cqs::{
     announce::{Announcement, LeaseLane, Woken},
     memory::{MemoryCqsStore, MemoryUnit},
 };
-use domain::{LeaseRef, Parent, RecordId, ServiceIdentity, TenantId, Timestamp, TrackingId, Urn};
+use domain::{LeaseRef, Parent, RecordId, ServiceIdentity, StoreId, TenantId, Timestamp, TrackingId, Urn};
 use prost::bytes::Bytes;
 use tokio::sync::Mutex;
 
 use crate::{
     alias::{AliasKey, AliasRules},
+    history::{self, HistoryAsk, HistoryEntry, Notes},
     limits::{READ_BYTES_MAX, read_too_large},
     model::{
         AliasFound, AliasListAsk, AliasLook, Content, Page, ReadBatch, Reindexed, StoreCount, StoreListAsk, Stored,
@@ -46,6 +47,7 @@ struct State {
     records: BTreeMap<Urn, Row>,
     entries: BTreeMap<(TenantId, Place), BTreeSet<RecordId>>,
     rules: Option<RulesRow>,
+    history: BTreeMap<i64, (TenantId, StoreId, RecordId, HistoryEntry)>,
 }
 
 /// The memory twin. Clones share their state.
@@ -154,6 +156,26 @@ impl DtoStore for MemoryDtoStore {
             .collect();
         Ok(Page::cut(stores, ask.limit))
     }
+
+    async fn history_list(&self, ask: HistoryAsk) -> Result<Page<HistoryEntry>> {
+        let state = self.state.lock().await;
+        let entries = of_label(&state, (&ask.tenant, &ask.store, &ask.label))
+            .filter(|entry| ask.before.is_none_or(|before| entry.position < before))
+            .take(ask.limit + 1)
+            .cloned()
+            .collect();
+        Ok(Page::cut(entries, ask.limit))
+    }
+
+    async fn history_prune(&self, before: Timestamp, limit: usize) -> Result<usize> {
+        let mut state = self.state.lock().await;
+        let is_old = |(_, (.., entry)): &(&i64, &(_, _, _, HistoryEntry))| entry.at < before;
+        let old: Vec<i64> = state.history.iter().take(limit).filter(is_old).map(|(position, _)| *position).collect();
+        for position in &old {
+            state.history.remove(position);
+        }
+        Ok(old.len())
+    }
 }
 
 #[tonic::async_trait]
@@ -166,6 +188,17 @@ impl Reindex for MemoryDtoStore {
 fn place(look: &AliasLook, parent: &Parent) -> (TenantId, Place) {
     let (base, store) = (parent.base.clone(), parent.store.clone());
     (look.tenant.clone(), Place { dto_type: look.dto_type, alias: look.alias, base, store })
+}
+
+/// A label's history, newest first.
+fn of_label<'a>(
+    state: &'a State,
+    label: (&'a TenantId, &'a StoreId, &'a RecordId),
+) -> impl Iterator<Item = &'a HistoryEntry> {
+    let is_of = move |(tenant, store, id, entry): &'a (TenantId, StoreId, RecordId, HistoryEntry)| {
+        ((tenant, store, id) == label).then_some(entry)
+    };
+    state.history.values().rev().filter_map(is_of)
 }
 
 /// The places of one base over all stores, by store.
@@ -214,7 +247,8 @@ impl Unit for MemoryDtoUnit {
                 (Some(stored), Content::Put { payload, .. }) if stored == payload => Presence::Same,
                 (Some(_), _) => Presence::Other,
             };
-            Some(Current { version: row.version, presence, aliases: row.aliases.clone() })
+            let payload = row.payload.clone().filter(|_| history::TOLD.contains(&change.dto_type));
+            Some(Current { version: row.version, presence, aliases: row.aliases.clone(), payload })
         });
         Ok(current.collect())
     }
@@ -269,6 +303,24 @@ impl Unit for MemoryDtoUnit {
         }
         for (place, id) in &change.added {
             self.work.entries.entry((tenant.clone(), place.clone())).or_default().insert(id.clone());
+        }
+        Ok(())
+    }
+
+    async fn history_add(&mut self, batch: &WriteBatch, notes: &Notes, now: Timestamp) -> Result<()> {
+        for note in &notes.entries {
+            let Some(change) = batch.changes.get(note.change) else { continue };
+            let (Some(store), Some(label)) = (change.urn.store(), change.urn.record_id()) else { continue };
+            let position = self.work.history.last_key_value().map_or(0, |(last, _)| *last) + 1;
+            let entry = note.entry(position, (batch, change, notes.cause), now);
+            self.work.history.insert(position, (batch.tenant.clone(), store.clone(), label.clone(), entry));
+        }
+        for (store, label) in &notes.cut {
+            let of_label = of_label(&self.work, (&batch.tenant, store, label));
+            let surplus: Vec<i64> = of_label.skip(history::KEPT_MAX).map(|entry| entry.position).collect();
+            for position in surplus {
+                self.work.history.remove(&position);
+            }
         }
         Ok(())
     }

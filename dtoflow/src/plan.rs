@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, HashMap};
 
 use cqs::announce::{Announce, Announcement, LeaseLane};
 use domain::{AliasName, DtoType, LaneKind, RecordId, StoreId, TrackingId, Urn};
+use prost::bytes::Bytes;
 
 use crate::{
     alias::AliasKey,
+    history::{self, HistoryCause, Note, Notes},
     model::{Change, Content, Version, WriteBatch, WriteResult, WriteStatus},
     store::{Result, StoreError},
 };
@@ -20,6 +22,8 @@ pub(crate) struct Current {
     pub(crate) presence: Presence,
     /// What the index holds for it (sorted); nothing when deleted.
     pub(crate) aliases: Vec<AliasKey>,
+    /// Its bytes, where a history tells of its type and it is there.
+    pub(crate) payload: Option<Bytes>,
 }
 
 /// Whether a record is there, and what its bytes are against a change's.
@@ -94,6 +98,7 @@ pub(crate) struct Plan {
     pub(crate) puts: Vec<Put>,
     pub(crate) aliases: AliasChange,
     pub(crate) announcements: Vec<Announcement>,
+    pub(crate) history: Notes,
 }
 
 /// Refuses a batch that its lease does not cover: another tenant's records, or, in an operation's lane, another tracking
@@ -137,7 +142,9 @@ pub(crate) fn plan(
     versions: &HashMap<Urn, Version>,
     lane: Option<&LeaseLane>,
 ) -> Plan {
-    let mut plan = Plan::default();
+    let is_operation = lane.is_some_and(|lane| lane.kind == LaneKind::Operation);
+    let cause = if is_operation { HistoryCause::Operation } else { HistoryCause::Change };
+    let mut plan = Plan { history: Notes { cause, ..Notes::default() }, ..Plan::default() };
     for (index, change) in batch.changes.iter().enumerate() {
         let current = current.get(index).and_then(Option::as_ref);
         let version = current.map_or(0, |current| current.version);
@@ -148,6 +155,7 @@ pub(crate) fn plan(
                     (current.map_or(&[], |current| &current.aliases), change.content.aliases());
                 plan.aliases.note(change.dto_type, &change.urn, old, new);
                 plan.puts.push(Put { change: index, version: version + 1 });
+                note(&mut plan.history, (index, change), current, version + 1);
                 plan.announcements.push(announcement(change, lane, Announce::Always));
                 WriteResult { status, version: version + 1 }
             }
@@ -160,6 +168,19 @@ pub(crate) fn plan(
         plan.results.push(result);
     }
     plan
+}
+
+/// Notes what the change says of its label.
+fn note(notes: &mut Notes, (index, change): (usize, &Change), current: Option<&Current>, version: Version) {
+    let before = current.and_then(|current| current.payload.as_deref());
+    if let Some(told) = history::told(change.dto_type, before, change.content.payload()) {
+        notes.entries.push(Note { change: index, told });
+    }
+    if let (true, Some(store), Some(label)) =
+        (history::cuts(change.dto_type, version), change.urn.store(), change.urn.record_id())
+    {
+        notes.cut.push((store.clone(), label.clone()));
+    }
 }
 
 fn status(change: &Change, current: Option<&Current>, versions: &HashMap<Urn, Version>) -> WriteStatus {
@@ -189,6 +210,14 @@ fn announcement(change: &Change, lane: Option<&LeaseLane>, announce: Announce) -
 }
 
 impl Content {
+    /// The bytes it has from now on; none when it is deleted.
+    pub(crate) fn payload(&self) -> Option<&[u8]> {
+        match self {
+            Self::Put { payload, .. } => Some(payload),
+            Self::Delete => None,
+        }
+    }
+
     /// The aliases the record has from now on.
     pub(crate) fn aliases(&self) -> &[AliasKey] {
         match self {

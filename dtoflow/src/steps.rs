@@ -34,6 +34,7 @@ pub(crate) async fn record_write<U: Unit>(unit: &mut U, batch: &WriteBatch, now:
     let woken = unit.announce(&plan.announcements, now).await?;
     unit.record_put(batch, &plan.puts, now).await?;
     unit.alias_change(&batch.tenant, &plan.aliases).await?;
+    unit.history_add(batch, &plan.history, now).await?;
     Ok(WriteDone { results: plan.results, woken })
 }
 

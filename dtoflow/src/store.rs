@@ -6,6 +6,7 @@ use domain::{ErrorCode, Refusal, Timestamp};
 
 use crate::{
     alias::AliasRules,
+    history::{HistoryAsk, HistoryEntry},
     model::{
         AliasFound, AliasListAsk, AliasLook, Page, ReadBatch, Reindexed, StoreCount, StoreListAsk, Stored, Touch,
         TouchDone, WriteBatch, WriteDone,
@@ -93,6 +94,12 @@ pub trait DtoStore: sealed::Reindex + Send + Sync + 'static {
 
     /// Stores that have records under a tenant's parent, by id. Does not scan the records.
     async fn alias_stores(&self, ask: StoreListAsk) -> Result<Page<StoreCount>>;
+
+    /// A label's history, newest first.
+    async fn history_list(&self, ask: HistoryAsk) -> Result<Page<HistoryEntry>>;
+
+    /// Forgets entries from before `before`, looking at the oldest `limit` only; how many it forgot.
+    async fn history_prune(&self, before: Timestamp, limit: usize) -> Result<usize>;
 }
 
 /// What only this room calls.

@@ -10,6 +10,7 @@ use prost::bytes::Bytes;
 
 use crate::{
     alias::AliasKey,
+    history::Notes,
     model::{Touch, Version, WriteBatch},
     plan::{AliasChange, Current, Put},
     store::Result,
@@ -75,6 +76,14 @@ pub(crate) trait Unit: Send {
 
     /// Changes the index and its counts.
     fn alias_change(&mut self, tenant: &TenantId, change: &AliasChange) -> impl Future<Output = Result<()>> + Send;
+
+    /// Adds entries to histories, then cuts those that are to be cut.
+    fn history_add(
+        &mut self,
+        batch: &WriteBatch,
+        notes: &Notes,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<()>> + Send;
 
     /// The rules row; none in a store that never had one.
     fn rules_find(&mut self) -> impl Future<Output = Result<Option<RulesRow>>> + Send;

@@ -101,6 +101,7 @@ fn documented_routes() -> (Router<Arc<Gateway>>, Document) {
         .routes(routes!(r::access_points::list_access_points))
         .routes(routes!(r::labels::list_labels))
         .routes(routes!(r::label::get_label))
+        .routes(routes!(r::label_history::list_label_history))
         .routes(routes!(r::label_image::get_label_image))
         .routes(routes!(r::audit::list_audit))
         .routes(routes!(r::health::get_health))

@@ -52,6 +52,13 @@ enum What {
     },
     /// One label: hardware, item, picture, delivery
     Show(LabelArgs),
+    /// What happened to one label, newest first: its pictures and deliveries, and why
+    History {
+        #[command(flatten)]
+        label: LabelArgs,
+        #[command(flatten)]
+        limit: LimitArgs,
+    },
     /// The picture that a label shall show, as PNG
     Image {
         #[command(flatten)]
@@ -96,6 +103,10 @@ pub(super) async fn run(args: Args) -> Result<Exit, CliError> {
         What::Designs(limit) => designs(&session, &tenant, &limit).await,
         What::List { store, limit } => labels(&session, &format!("{tenant}/stores/{store}/labels"), &limit).await,
         What::Show(label) => show(&session, &format!("{tenant}/stores/{}/labels/{}", label.store, label.label)).await,
+        What::History { label, limit } => {
+            let path = format!("{tenant}/stores/{}/labels/{}/history", label.store, label.label);
+            history(&session, &path, &limit).await
+        }
         What::Image { label, to } => {
             let path = format!("{tenant}/stores/{}/labels/{}/image.png", label.store, label.label);
             image(&session, &path, &to).await
@@ -203,6 +214,36 @@ fn shown(label: &Value) -> String {
         parts.push(pairs(&values));
     }
     parts.join("\n\n")
+}
+
+async fn history(session: &Session, path: &str, limit: &LimitArgs) -> Result<Exit, CliError> {
+    let found = session.client.list(path, &[], "entries", limit.entries()).await?;
+    let columns = [
+        column("when", |row| time_at(row, "/at")),
+        column("what", |row| at(row, "/event")),
+        column("picture", |row| short(row, "/new_digest")),
+        column("before", |row| short(row, "/old_digest")),
+        column("evidence", |row| at(row, "/evidence")),
+        column("why", why),
+        column("tracking id", |row| at(row, "/tracking_id")),
+    ];
+    session.output.many(&found, &columns, "nothing is kept of the label's past")?;
+    Ok(Exit::Success)
+}
+
+/// The beginning of a digest: enough to tell a label's pictures apart.
+fn short(row: &Value, pointer: &str) -> String {
+    at(row, pointer).chars().take(12).collect()
+}
+
+fn why(row: &Value) -> String {
+    if at(row, "/cause") != "OPERATION" {
+        return "ordinary change".to_owned();
+    }
+    if row.get("operation").is_none() {
+        return "an operation".to_owned();
+    }
+    format!("{} by {}: {}", at(row, "/operation/trigger"), at(row, "/operation/operator"), at(row, "/operation/reason"))
 }
 
 async fn image(session: &Session, path: &str, to: &std::path::Path) -> Result<Exit, CliError> {

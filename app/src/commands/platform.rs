@@ -159,7 +159,8 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
     let tls = config.tls.as_ref().map(|tls| ServerTls::new(tls, folder, &[b"h2"])).transpose().context("tls")?;
 
     let retention = config.retention.settings()?;
-    let upkeep = Upkeep { retention, audit: config.audit.seal(folder).context("audit")? };
+    let history = config.retention.history()?;
+    let upkeep = Upkeep { retention, history, audit: config.audit.seal(folder).context("audit")? };
 
     let Some(database) = Shutdown::unless_told(opened(&url, folder)).await? else { return Ok(()) };
     let database = database?;

@@ -45,6 +45,13 @@ impl Operations for MemoryUnit {
         Ok(())
     }
 
+    async fn operation_named(&mut self, tenant: &TenantId, names: &[TrackingId]) -> Result<Vec<Operation>, StoreError> {
+        let newest_first = self.work.operations.iter().rev();
+        let named =
+            newest_first.filter(|operation| operation.tenant == *tenant && names.contains(&operation.tracking_id));
+        Ok(named.cloned().collect())
+    }
+
     async fn operation_page(
         &mut self,
         tenants: &[TenantId],

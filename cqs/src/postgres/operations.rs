@@ -74,6 +74,21 @@ impl Operations for PostgresUnit<'_> {
         Ok(())
     }
 
+    async fn operation_named(&mut self, tenant: &TenantId, names: &[TrackingId]) -> Result<Vec<Operation>, StoreError> {
+        let names: Vec<&str> = names.iter().map(TrackingId::as_str).collect();
+        let rows = sqlx::query(
+            "SELECT id, tenant, tracking_id, lane, queue, trigger_name, scope, reason, operator_subject, accepted_at, sla,
+                sla_chosen, items_digest, items_enqueued, finished_at
+             FROM cqs_operation WHERE tenant = $1 AND tracking_id = ANY($2)
+             ORDER BY id DESC",
+        )
+        .bind(tenant.as_str())
+        .bind(names)
+        .fetch_all(&mut *self.conn)
+        .await?;
+        rows.iter().map(read_operation).collect()
+    }
+
     async fn operation_page(
         &mut self,
         tenants: &[TenantId],

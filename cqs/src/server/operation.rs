@@ -1,6 +1,6 @@
 //! Operations are read.
 
-use domain::{ErrorCode, Refusal, ServiceName};
+use domain::{ErrorCode, Refusal, ServiceName, TenantId};
 use proto::{cqs::v1 as wire, parse_field, timestamp_to_wire};
 use tonic::Request;
 
@@ -22,6 +22,8 @@ use crate::{
 const PAGE_DEFAULT: usize = 50;
 /// At most: each brings up to four queues' counts and twenty failure groups.
 const PAGE_MAX: i32 = 200;
+/// Names of one look-up by name: as many operations as a page has at most.
+const NAMES_MAX: usize = 200;
 
 impl CqsServer {
     pub(super) async fn get_operation(
@@ -50,6 +52,9 @@ impl CqsServer {
         allowed(&request, "ListOperations")?;
         let request = request.into_inner();
         let tenants = tenants(&request.tenant_ids)?;
+        if !request.tracking_ids.is_empty() {
+            return self.named(tenants, &request.tracking_ids).await;
+        }
         let size = page_size(request.page_size, PAGE_DEFAULT, PAGE_MAX)?;
         let before = page_from(&request.page_token)?;
         // One more than shown says whether there is a next page.
@@ -61,6 +66,25 @@ impl CqsServer {
             operations: reports.into_iter().map(operation_to_wire).collect(),
             next_page_token: page_after(last),
         })
+    }
+}
+
+impl CqsServer {
+    async fn named(
+        &self,
+        tenants: Vec<TenantId>,
+        names: &[String],
+    ) -> Result<wire::ListOperationsResponse, StoreError> {
+        let [tenant] = <[TenantId; 1]>::try_from(tenants)
+            .map_err(|_| Refusal::field("tenant_ids", "must have one entry where tracking_ids are named"))?;
+        if names.len() > NAMES_MAX {
+            return Err(Refusal::field("tracking_ids", format!("must have at most {NAMES_MAX} entries")).into());
+        }
+        let names = names.iter().enumerate().map(|(index, name)| parse_field(&format!("tracking_ids[{index}]"), name));
+        let reports =
+            self.store.operations_named(tenant, names.collect::<Result<_, _>>()?, self.parts.clock.now()).await?;
+        let operations = reports.into_iter().map(operation_to_wire).collect();
+        Ok(wire::ListOperationsResponse { operations, next_page_token: String::new() })
     }
 }
 

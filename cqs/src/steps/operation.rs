@@ -37,6 +37,16 @@ pub(crate) async fn operation<U: Unit>(
     Ok(reports(unit, found.into_iter().collect(), now).await?.pop())
 }
 
+/// Those operations of a tenant that have one of these names.
+pub(crate) async fn named<U: Unit>(
+    unit: &mut U,
+    (tenant, names): (&TenantId, &[TrackingId]),
+    now: Timestamp,
+) -> Result<Vec<OperationReport>, StoreError> {
+    let found = unit.operation_named(tenant, names).await?;
+    reports(unit, found, now).await
+}
+
 /// A page of operations.
 pub(crate) async fn operations<U: Unit>(
     unit: &mut U,

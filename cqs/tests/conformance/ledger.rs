@@ -106,5 +106,11 @@ mod scenario_impl {
         let rest = list("T", page[2].operation.id, 3).await.unwrap();
         assert_eq!(names(&rest), ["op-1", "op-0"]);
         assert!(list("U", i64::MAX, 3).await.unwrap().is_empty());
+        let named = |tenant: &str, ids: &[&str]| {
+            let ids = ids.iter().map(|id| id.parse().unwrap()).collect();
+            world.store.operations_named(tenant.parse().unwrap(), ids, now)
+        };
+        assert_eq!(names(&named("T", &["op-1", "none", "op-3"]).await.unwrap()), ["op-3", "op-1"]);
+        assert!(named("U", &["op-1"]).await.unwrap().is_empty());
     }
 }

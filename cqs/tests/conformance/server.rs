@@ -137,7 +137,12 @@ async fn lists_are_paged_by_opaque_tokens() {
     let mut seen = Vec::new();
     let mut page_token = String::new();
     loop {
-        let request = wire::ListOperationsRequest { tenant_ids: vec!["T".to_owned()], page_size: 2, page_token };
+        let request = wire::ListOperationsRequest {
+            tenant_ids: vec!["T".to_owned()],
+            page_size: 2,
+            page_token,
+            tracking_ids: Vec::new(),
+        };
         let page = client.list_operations(request).await.unwrap().into_inner();
         seen.extend(page.operations.into_iter().map(|operation| operation.tracking_id));
         page_token = page.next_page_token;

@@ -238,6 +238,7 @@ fn standard_grants(service: ServiceName) -> (&'static [DtoType], Vec<&'static st
                 "dtoflow.v1.DtoFlowService/ListByAlias",
                 "dtoflow.v1.DtoFlowService/CountByAlias",
                 "dtoflow.v1.DtoFlowService/ListStoresByAlias",
+                "dtoflow.v1.DtoFlowService/ListHistory",
                 "dtoflow.v1.DtoFlowService/TouchDto",
                 "ecc_image_render.v1.EccImageRenderTriggers/TriggerModelRefresh",
                 "ecc_image_render.v1.EccImageRenderTriggers/TriggerEccStoreRerender",

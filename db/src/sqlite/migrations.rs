@@ -20,6 +20,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (6, "readers", include_str!("../../../migrations/sqlite/0006_readers.sql")),
     (7, "lapses", include_str!("../../../migrations/sqlite/0007_lapses.sql")),
     (8, "lookups", include_str!("../../../migrations/sqlite/0008_lookups.sql")),
+    (9, "history", include_str!("../../../migrations/sqlite/0009_history.sql")),
 ];
 
 /// The newest schema this build knows.

@@ -1,4 +1,4 @@
-//! The PostgreSQL twin. Tables: `migrations/postgres/0002_dtoflow.sql`.
+//! The PostgreSQL twin. Tables: `migrations/postgres/0002_dtoflow.sql`, `0009_history.sql`.
 //!
 //! Units of work run beside each other, in this process and in others. A write locks the records it is about to write
 //! before it looks at its inputs, always in the same order. So of two that compute the same output the later one sees
@@ -9,6 +9,7 @@
 //! is the queues' ([`cqs::postgres::Queues::now`]).
 
 mod alias;
+mod history;
 mod record;
 mod row;
 mod rules;
@@ -29,6 +30,7 @@ use sqlx::PgConnection;
 use crate::{
     alias::{AliasKey, AliasRules},
     alias_list::{self, AliasIndex as _},
+    history::{HistoryAsk, HistoryEntry, Notes},
     model::{
         AliasFound, AliasListAsk, AliasLook, Page, ReadBatch, Reindexed, StoreCount, StoreListAsk, Stored, Touch,
         TouchDone, Version, WriteBatch, WriteDone,
@@ -111,6 +113,14 @@ impl DtoStore for PostgresDtoStore {
     async fn alias_stores(&self, ask: StoreListAsk) -> Result<Page<StoreCount>> {
         self.db.read(move |conn, _| Box::pin(alias::stores(conn, ask))).await
     }
+
+    async fn history_list(&self, ask: HistoryAsk) -> Result<Page<HistoryEntry>> {
+        self.db.read(move |conn, _| Box::pin(history::list(conn, ask))).await
+    }
+
+    async fn history_prune(&self, before: Timestamp, limit: usize) -> Result<usize> {
+        self.db.write(move |conn, _| Box::pin(history::prune(conn, before, limit))).await
+    }
 }
 
 #[tonic::async_trait]
@@ -159,6 +169,10 @@ impl Unit for PostgresUnit<'_> {
 
     async fn alias_change(&mut self, tenant: &TenantId, change: &AliasChange) -> Result<()> {
         alias::change(self.conn, tenant, change).await
+    }
+
+    async fn history_add(&mut self, batch: &WriteBatch, notes: &Notes, now: Timestamp) -> Result<()> {
+        history::add(self.conn, batch, notes, now).await
     }
 
     async fn rules_find(&mut self) -> Result<Option<RulesRow>> {

@@ -9,16 +9,18 @@ use sqlx::PgConnection;
 
 use super::row::{aliases_from_json, aliases_to_json, broken, id, index, store};
 use crate::{
+    history,
     limits::{READ_BYTES_MAX, read_too_large},
     model::{Change, Content, ReadBatch, Stored, Touch, Version, WriteBatch},
     plan::{Current, Presence, Put},
     store::{Result, StoreError},
 };
 
-/// `$2` types, `$3` stores, `$4` ids, `$5` payloads. Bytes are compared where they lie, none come out. Locked in the order
-/// of the key, so that two writes never wait for each other.
+/// `$2` types, `$3` stores, `$4` ids, `$5` payloads. Bytes are compared where they lie; out come only those of types `$6`,
+/// which are small. Locked in the order of the key, so that two writes never wait for each other.
 const CURRENT: &str = "
-    SELECT j.key, d.version, d.payload IS NULL, coalesce(d.payload = j.payload, false), d.aliases
+    SELECT j.key, d.version, d.payload IS NULL, coalesce(d.payload = j.payload, false), d.aliases,
+        CASE WHEN d.dto_type = ANY($6) THEN d.payload END
     FROM unnest($2::text[], $3::text[], $4::text[], $5::bytea[]) WITH ORDINALITY
         AS j (dto_type, store, id, payload, key)
     JOIN dto AS d ON d.dto_type = j.dto_type AND d.store = j.store AND d.id = j.id
@@ -101,7 +103,7 @@ fn payload_of(content: &Content) -> Option<&[u8]> {
     }
 }
 
-type CurrentRow = (i64, Version, bool, bool, String);
+type CurrentRow = (i64, Version, bool, bool, String, Option<Vec<u8>>);
 
 pub(super) async fn current(conn: &mut PgConnection, batch: &WriteBatch) -> Result<Vec<Option<Current>>> {
     let keys = Keys::of(batch.changes.iter().map(|change| &change.urn));
@@ -112,17 +114,19 @@ pub(super) async fn current(conn: &mut PgConnection, batch: &WriteBatch) -> Resu
         .bind(keys.stores)
         .bind(keys.ids)
         .bind(payloads)
+        .bind(history::TOLD.map(DtoType::as_str).as_slice())
         .fetch_all(conn)
         .await?;
     let mut current: Vec<Option<Current>> = batch.changes.iter().map(|_| None).collect();
-    for (key, version, deleted, same, aliases) in rows {
+    for (key, version, deleted, same, aliases, payload) in rows {
         let Some((slot, change)) = current.get_mut(index(key)).zip(batch.changes.get(index(key))) else { continue };
         let presence = match (deleted, same) {
             (true, _) => Presence::Deleted,
             (false, true) => Presence::Same,
             (false, false) => Presence::Other,
         };
-        *slot = Some(Current { version, presence, aliases: aliases_from_json(&aliases, || change.urn.to_string())? });
+        let aliases = aliases_from_json(&aliases, || change.urn.to_string())?;
+        *slot = Some(Current { version, presence, aliases, payload: payload.map(Bytes::from) });
     }
     Ok(current)
 }

@@ -1,5 +1,6 @@
 //! gRPC: a handler learns who calls, parses, calls the store, maps. Policy is in `plan` and in the parsing of each verb.
 
+mod history;
 mod look;
 mod read;
 mod touch;
@@ -102,6 +103,10 @@ impl DtoFlowService for DtoFlowServer {
         request: Request<wire::ListStoresByAliasRequest>,
     ) -> Answer<wire::ListStoresByAliasResponse> {
         answer(self.stores(request).await)
+    }
+
+    async fn list_history(&self, request: Request<wire::ListHistoryRequest>) -> Answer<wire::ListHistoryResponse> {
+        answer(self.history(request).await)
     }
 
     async fn touch_dto(&self, request: Request<wire::TouchDtoRequest>) -> Answer<wire::TouchDtoResponse> {

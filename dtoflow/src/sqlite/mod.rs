@@ -1,9 +1,10 @@
-//! The SQLite twin. Tables: `migrations/sqlite/0002_dtoflow.sql`.
+//! The SQLite twin. Tables: `migrations/sqlite/0002_dtoflow.sql`, `0009_history.sql`.
 //!
 //! Differs by necessity: rows of a batch go in and out as one JSON array a statement, payloads beside it as one blob;
 //! counts are kept in their own table.
 
 mod alias;
+mod history;
 mod record;
 mod row;
 mod rules;
@@ -20,6 +21,7 @@ use sqlx::SqliteConnection;
 use crate::{
     alias::{AliasKey, AliasRules},
     alias_list::{self, AliasIndex as _},
+    history::{HistoryAsk, HistoryEntry, Notes},
     model::{
         AliasFound, AliasListAsk, AliasLook, Page, ReadBatch, Reindexed, StoreCount, StoreListAsk, Stored, Touch,
         TouchDone, Version, WriteBatch, WriteDone,
@@ -80,6 +82,14 @@ impl DtoStore for SqliteDtoStore {
     async fn alias_stores(&self, ask: StoreListAsk) -> Result<Page<StoreCount>> {
         self.db.read(move |conn| Box::pin(alias::stores(conn, ask))).await
     }
+
+    async fn history_list(&self, ask: HistoryAsk) -> Result<Page<HistoryEntry>> {
+        self.db.read(move |conn| Box::pin(history::list(conn, ask))).await
+    }
+
+    async fn history_prune(&self, before: Timestamp, limit: usize) -> Result<usize> {
+        self.db.write(move |conn| Box::pin(history::prune(conn, before, limit))).await
+    }
 }
 
 #[tonic::async_trait]
@@ -124,6 +134,10 @@ impl Unit for SqliteUnit<'_> {
 
     async fn alias_change(&mut self, tenant: &TenantId, change: &AliasChange) -> Result<()> {
         alias::change(self.conn, tenant, change).await
+    }
+
+    async fn history_add(&mut self, batch: &WriteBatch, notes: &Notes, now: Timestamp) -> Result<()> {
+        history::add(self.conn, batch, notes, now).await
     }
 
     async fn rules_find(&mut self) -> Result<Option<RulesRow>> {

@@ -10,17 +10,19 @@ use sqlx::SqliteConnection;
 
 use super::row::{aliases_from_json, aliases_to_json, broken, id, index, store};
 use crate::{
+    history,
     limits::{READ_BYTES_MAX, read_too_large},
     model::{Change, Content, ReadBatch, Stored, Touch, Version, WriteBatch},
     plan::{Current, Presence, Put},
     store::Result,
 };
 
-/// Rows [type, store, id, offset, length]; `?3` all payloads. Bytes are compared where they lie, none come out.
+/// Rows [type, store, id, offset, length]; `?3` all payloads. Bytes are compared where they lie; out come only those of
+/// types `?4` and `?5`, which are small.
 pub(super) const CURRENT: &str = "
     SELECT j.key, d.version, d.payload IS NULL,
            coalesce(length(d.payload) = (j.value ->> 4) AND d.payload = substr(?3, j.value ->> 3, j.value ->> 4), 0),
-           d.aliases
+           d.aliases, CASE WHEN d.dto_type IN (?4, ?5) THEN d.payload END
     FROM jsonb_each(?2) AS j CROSS JOIN dto AS d
       ON d.tenant = ?1 AND d.dto_type = j.value ->> 0 AND d.store = j.value ->> 1 AND d.id = j.value ->> 2";
 
@@ -86,7 +88,7 @@ fn type_of(urn: &Urn) -> &'static str {
     }
 }
 
-type CurrentRow = (i64, Version, bool, bool, String);
+type CurrentRow = (i64, Version, bool, bool, String, Option<Vec<u8>>);
 
 pub(super) async fn current(conn: &mut SqliteConnection, batch: &WriteBatch) -> Result<Vec<Option<Current>>> {
     let mut payloads = Payloads::default();
@@ -99,21 +101,25 @@ pub(super) async fn current(conn: &mut SqliteConnection, batch: &WriteBatch) -> 
             (change.dto_type.as_str(), store(change.urn.store()), id(&change.urn), offset, length)
         })
         .collect();
+    let [picture, status] = history::TOLD;
     let rows: Vec<CurrentRow> = sqlx::query_as(CURRENT)
         .bind(batch.tenant.as_str())
         .bind(serde_json::to_string(&keys)?)
         .bind(payloads.0)
+        .bind(picture.as_str())
+        .bind(status.as_str())
         .fetch_all(conn)
         .await?;
     let mut current: Vec<Option<Current>> = batch.changes.iter().map(|_| None).collect();
-    for (key, version, deleted, same, aliases) in rows {
+    for (key, version, deleted, same, aliases, payload) in rows {
         let Some((slot, change)) = current.get_mut(index(key)).zip(batch.changes.get(index(key))) else { continue };
         let presence = match (deleted, same) {
             (true, _) => Presence::Deleted,
             (false, true) => Presence::Same,
             (false, false) => Presence::Other,
         };
-        *slot = Some(Current { version, presence, aliases: aliases_from_json(&aliases, || change.urn.to_string())? });
+        let aliases = aliases_from_json(&aliases, || change.urn.to_string())?;
+        *slot = Some(Current { version, presence, aliases, payload: payload.map(Bytes::from) });
     }
     Ok(current)
 }

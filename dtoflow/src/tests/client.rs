@@ -18,6 +18,7 @@ use super::world::World;
 use crate::{
     DtoFlowServer, DtoFlowServerParts, DtoStore, StoreError,
     alias::AliasRules,
+    history::{HistoryAsk, HistoryCause, HistoryEntry, HistoryEvent},
     model::{
         AliasFound, AliasListAsk, AliasLook, Content, Page, ReadBatch, Reindexed, StoreCount, StoreListAsk, Stored,
         Touch, TouchDone, WriteBatch, WriteDone, WriteResult, WriteStatus,
@@ -25,8 +26,13 @@ use crate::{
     store::{Result, sealed::Reindex},
 };
 
-const SERVICES: [ServiceName; 3] =
-    [ServiceName::EccImageRender, ServiceName::RecordImport, ServiceName::OperatorGateway];
+const SERVICES: [ServiceName; 5] = [
+    ServiceName::EccImageRender,
+    ServiceName::EslImageMerger,
+    ServiceName::HardwareExporter,
+    ServiceName::RecordImport,
+    ServiceName::OperatorGateway,
+];
 
 /// The server's transport without credentials, and each service's own.
 pub(super) fn serve_world(world: &World) -> (Transport, BTreeMap<ServiceName, Transport>) {
@@ -50,11 +56,14 @@ pub(super) fn serve_world(world: &World) -> (Transport, BTreeMap<ServiceName, Tr
 /// The world with its store behind the wire.
 pub(super) fn over_grpc(world: World) -> World {
     let (_, transports) = serve_world(&world);
-    World { store: Arc::new(ClientStore { transports }), ..world }
+    let behind = Arc::clone(&world.store);
+    World { store: Arc::new(ClientStore { transports, behind }), ..world }
 }
 
 struct ClientStore {
     transports: BTreeMap<ServiceName, Transport>,
+    /// For what is not asked over the wire.
+    behind: Arc<dyn DtoStore>,
 }
 
 impl ClientStore {
@@ -234,6 +243,48 @@ impl DtoStore for ClientStore {
             .map(|entry| StoreCount { store: entry.store_id.parse().unwrap(), count: entry.count })
             .collect();
         Ok(Page { entries, more: !answer.next_page_token.is_empty() })
+    }
+
+    async fn history_list(&self, ask: HistoryAsk) -> Result<Page<HistoryEntry>> {
+        let request = wire::ListHistoryRequest {
+            dto_id: Urn::in_store(&ask.tenant, &ask.store, DtoType::StoreEsl, &ask.label).to_string(),
+            page_size: i32::try_from(ask.limit).unwrap(),
+            page_token: ask.before.map(|before| before.to_string()).unwrap_or_default(),
+        };
+        let answer = self.gateway().list_history(request).await.map_err(refused)?.into_inner();
+        let more = !answer.next_page_token.is_empty();
+        // Only the last entry's position goes over the wire, as the place of the next page.
+        let mut entries: Vec<HistoryEntry> = answer.entries.iter().map(history_entry).collect();
+        if let (true, Some(last)) = (more, entries.last_mut()) {
+            last.position = answer.next_page_token.parse().unwrap();
+        }
+        Ok(Page { entries, more })
+    }
+
+    async fn history_prune(&self, before: Timestamp, limit: usize) -> Result<usize> {
+        self.behind.history_prune(before, limit).await
+    }
+}
+
+fn history_entry(entry: &wire::HistoryEntry) -> HistoryEntry {
+    let digest = |bytes: &[u8]| (!bytes.is_empty()).then(|| bytes.try_into().unwrap());
+    HistoryEntry {
+        position: 0,
+        at: timestamp_from_wire("at", entry.at.as_ref().unwrap()).unwrap(),
+        event: match entry.event() {
+            wire::HistoryEvent::Picture => HistoryEvent::Picture,
+            wire::HistoryEvent::Removed => HistoryEvent::Removed,
+            wire::HistoryEvent::Confirmed => HistoryEvent::Confirmed,
+            wire::HistoryEvent::Failed => HistoryEvent::Failed,
+            wire::HistoryEvent::Lost => HistoryEvent::Lost,
+            wire::HistoryEvent::Unspecified => unreachable!("every entry has an event"),
+        },
+        cause: if entry.of_operation { HistoryCause::Operation } else { HistoryCause::Change },
+        written_by: entry.written_by.parse().unwrap(),
+        tracking_id: Some(entry.tracking_id.clone()).filter(|id| !id.is_empty()).map(|id| id.parse().unwrap()),
+        old_digest: digest(&entry.old_digest),
+        new_digest: digest(&entry.new_digest),
+        evidence: entry.evidence(),
     }
 }
 

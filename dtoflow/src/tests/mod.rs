@@ -2,6 +2,7 @@
 //! SQLite twin; the server's own refusals; and the twins against each other under random changes.
 
 mod client;
+mod history;
 mod refusals;
 mod reindex;
 mod suite;
@@ -45,4 +46,8 @@ conformance!(
     a_touch_announces_once_and_keeps_the_version,
     nothing_of_a_refused_call_is_written,
     a_read_of_more_than_a_message_carries_is_refused,
+    another_picture_is_told_with_who_and_why,
+    ends_of_deliveries_are_told,
+    a_history_is_paged_and_cut_to_its_newest_entries,
+    old_entries_are_forgotten_in_bounded_rounds,
 );

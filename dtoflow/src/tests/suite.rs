@@ -2,6 +2,10 @@
 
 use domain::{AliasName, DtoType, ErrorCode, Timestamp};
 
+pub(super) use super::history::{
+    a_history_is_paged_and_cut_to_its_newest_entries, another_picture_is_told_with_who_and_why,
+    ends_of_deliveries_are_told, old_entries_are_forgotten_in_bounded_rounds,
+};
 use super::world::{MERGER, World, delete, design, image, link, link_urn, model, put, refused, studio_link};
 use crate::model::{AliasCursor, AliasLook, ReadBatch, ReadKey, StoreListAsk, WriteResult, WriteStatus};
 

@@ -38,6 +38,7 @@ use crate::{
 
 pub(super) const RENDERER: ServiceName = ServiceName::EccImageRender;
 pub(super) const MERGER: ServiceName = ServiceName::EslImageMerger;
+pub(super) const EXPORTER: ServiceName = ServiceName::HardwareExporter;
 
 pub(super) struct World {
     pub(super) store: Arc<dyn DtoStore>,
@@ -93,7 +94,16 @@ impl World {
     }
 
     pub(super) async fn leased(&self, lease: &LeaseRef, changes: Vec<Change>) -> Result<Vec<WriteResult>, StoreError> {
-        self.write(RENDERER, WriteAuthority::Lease(lease.clone()), changes).await
+        self.leased_by(RENDERER, lease, changes).await
+    }
+
+    pub(super) async fn leased_by(
+        &self,
+        service: ServiceName,
+        lease: &LeaseRef,
+        changes: Vec<Change>,
+    ) -> Result<Vec<WriteResult>, StoreError> {
+        self.write(service, WriteAuthority::Lease(lease.clone()), changes).await
     }
 
     async fn write(
@@ -170,6 +180,11 @@ impl World {
     /// Makes the merger's queue: told of the renderer's pictures.
     pub(super) async fn mergers_queue(&self) {
         self.queue(MERGER, DtoType::EccEslImage, Vec::new()).await;
+    }
+
+    /// Makes the exporter's queue: told of the merger's pictures.
+    pub(super) async fn exporters_queue(&self) {
+        self.queue(EXPORTER, DtoType::EslImage, Vec::new()).await;
     }
 
     async fn queue(&self, service: ServiceName, told_of: DtoType, shapes: Vec<ParentShape>) {

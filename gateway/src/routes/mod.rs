@@ -18,6 +18,7 @@ pub(crate) mod failures;
 mod funnel;
 pub(crate) mod health;
 pub(crate) mod label;
+pub(crate) mod label_history;
 pub(crate) mod label_image;
 pub(crate) mod label_reexport;
 mod label_stages;

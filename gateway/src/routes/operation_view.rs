@@ -222,7 +222,8 @@ pub(super) fn operation(wire: WireOperation) -> Result<Operation, Problem> {
     })
 }
 
-fn state(wire: OperationState) -> Option<OperationStateName> {
+/// The state as operators read it; none for one that is none.
+pub(super) fn state(wire: OperationState) -> Option<OperationStateName> {
     Some(match wire {
         OperationState::AwaitingApproval => OperationStateName::AwaitingApproval,
         OperationState::Running => OperationStateName::Running,

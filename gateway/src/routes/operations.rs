@@ -1,6 +1,6 @@
 //! `/v1/operations` and `/v1/tenants/{tenant}/operations/…`: reading them.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use axum::{
     Json,
@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     auth::{Operator, Reach},
-    backend::{Peer, call},
+    backend::{CallError, Peer, call},
     problem::{Problem, ReadProblems},
     query::{NextPage, PageParams, Parameters, Segments, segment},
     state::Gateway,
@@ -115,6 +115,23 @@ pub(super) async fn find_visible(
     Ok(found)
 }
 
+/// Those operations of a tenant that have one of these names, in one call; what has none of them is left out.
+pub(super) async fn named(
+    gateway: &Gateway,
+    tenant: &TenantId,
+    names: BTreeSet<String>,
+) -> Result<Vec<WireOperation>, CallError> {
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    let request = ListOperationsRequest {
+        tenant_ids: vec![tenant.to_string()],
+        tracking_ids: names.into_iter().collect(),
+        ..ListOperationsRequest::default()
+    };
+    Ok(call(Peer::Cqs, gateway.cqs().list_operations(request)).await?.operations)
+}
+
 async fn page(
     gateway: &Gateway,
     reach: Reach<'_>,
@@ -125,7 +142,12 @@ async fn page(
     if tenant_ids.is_empty() {
         return Ok(Json(OperationList { operations: Vec::new(), next: String::new().into() }));
     }
-    let request = ListOperationsRequest { tenant_ids, page_size: page.wire_size(), page_token: page.token };
+    let request = ListOperationsRequest {
+        tenant_ids,
+        page_size: page.wire_size(),
+        page_token: page.token,
+        ..ListOperationsRequest::default()
+    };
     let answer = call(Peer::Cqs, gateway.cqs().list_operations(request)).await?;
     let operations = answer
         .operations

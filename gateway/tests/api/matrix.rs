@@ -71,6 +71,7 @@ fn reading_policies() -> Vec<Policy> {
         read("list_access_points", S::LabelsRead, |t| (format!("/v1/tenants/{t}/stores/s1/access-points"), None)),
         read("list_labels", S::LabelsRead, |t| (format!("/v1/tenants/{t}/stores/s1/labels"), None)),
         read("get_label", S::LabelsRead, |t| (format!("/v1/tenants/{t}/stores/s1/labels/E1"), None)),
+        read("list_label_history", S::LabelsRead, |t| (format!("/v1/tenants/{t}/stores/s1/labels/E1/history"), None)),
         read("get_label_image", S::LabelsRead, |t| (format!("/v1/tenants/{t}/stores/s1/labels/E1/image.png"), None)),
     ]
 }

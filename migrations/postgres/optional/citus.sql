@@ -15,7 +15,7 @@ BEGIN
     FOREACH name IN ARRAY ARRAY['cqs_tenant', 'cqs_queue', 'cqs_brake', 'cqs_audit_anchor', 'cqs_audit_reader', 'dto_alias_rules'] LOOP
         EXECUTE format('SELECT create_reference_table(%L)', name);
     END LOOP;
-    FOREACH name IN ARRAY ARRAY['dto', 'dto_alias', 'dto_alias_count', 'cqs_lane', 'cqs_place', 'cqs_head',
+    FOREACH name IN ARRAY ARRAY['dto', 'dto_alias', 'dto_alias_count', 'dto_history', 'cqs_lane', 'cqs_place', 'cqs_head',
         'cqs_waiting', 'cqs_lease', 'cqs_leased', 'cqs_lapse', 'cqs_split', 'cqs_operation', 'cqs_control', 'cqs_pace', 'cqs_ledger_delta',
         'cqs_ledger', 'cqs_dead', 'cqs_dead_group', 'cqs_retry', 'cqs_undelivered', 'cqs_audit'] LOOP
         EXECUTE format('SELECT create_distributed_table(%L, ''tenant'', colocate_with => %L)', name,

@@ -31,6 +31,7 @@ mod follow;
 mod fuzz;
 mod gates;
 mod gateway_restart;
+mod history;
 mod hold;
 mod identical;
 mod identity_provider;

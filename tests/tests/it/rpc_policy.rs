@@ -60,6 +60,7 @@ const POLICY: &[(&str, &[ServiceName])] = &[
     ("dtoflow.v1.DtoFlowService/ListByAlias", WORKERS_AND_GATEWAY),
     ("dtoflow.v1.DtoFlowService/CountByAlias", WORKERS_AND_GATEWAY),
     ("dtoflow.v1.DtoFlowService/ListStoresByAlias", WORKERS_AND_GATEWAY),
+    ("dtoflow.v1.DtoFlowService/ListHistory", GATEWAY),
     // The exporter announces pictures again after an access point was reset.
     ("dtoflow.v1.DtoFlowService/TouchDto", &[OperatorGateway, HardwareExporter]),
     ("ecc_image_render.v1.EccImageRenderTriggers/TriggerModelRefresh", GATEWAY),

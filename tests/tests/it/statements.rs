@@ -44,6 +44,7 @@ const OVER_ALL_TENANTS: &[(&str, &str)] = &[
     ("SELECT id, hash FROM cqs_audit ORDER BY id DESC LIMIT 1", CHAIN),
     ("SELECT max(id) FROM cqs_audit", CHAIN),
     ("DELETE FROM cqs_audit WHERE id IN", CHAIN),
+    ("SELECT tenant, position FROM (SELECT tenant, position, at FROM dto_history", UPKEEP),
     ("SELECT position, tenant, dto_type, store, id, payload, aliases FROM dto WHERE position > $1", REINDEX),
     ("UPDATE dto SET aliases = j.aliases", REINDEX),
 ];

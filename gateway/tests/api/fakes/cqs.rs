@@ -64,6 +64,12 @@ impl ChangeQueueService for FakeCqs {
         let asked = request.get_ref();
         let all: Vec<_> =
             state.operations.iter().filter(|known| asked.tenant_ids.contains(&known.tenant_id)).cloned().collect();
+        if !asked.tracking_ids.is_empty() {
+            assert_eq!(asked.tenant_ids.len(), 1, "names are one tenant's");
+            let named = all.into_iter().filter(|known| asked.tracking_ids.contains(&known.tracking_id));
+            let answer = cqs::ListOperationsResponse { operations: named.collect(), next_page_token: String::new() };
+            return Ok(Response::new(answer));
+        }
         let (operations, next_page_token) = page(&all, asked.page_size, &asked.page_token)?;
         Ok(Response::new(cqs::ListOperationsResponse { operations, next_page_token }))
     }

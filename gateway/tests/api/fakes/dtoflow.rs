@@ -20,6 +20,8 @@ pub(crate) struct DtoState {
     pub(crate) records: BTreeMap<(DtoType, String), Vec<u8>>,
     /// What was there once: its versions go on.
     deleted: BTreeSet<(DtoType, String)>,
+    /// Of labels, newest first.
+    pub(crate) history: BTreeMap<String, Vec<dtoflow::HistoryEntry>>,
     /// Types and URNs, in the order they were touched.
     pub(crate) touched: Vec<(String, String)>,
     pub(crate) fault: Option<Fault>,
@@ -178,6 +180,17 @@ impl DtoFlowService for FakeDtoFlow {
         let all: Vec<_> = counts.into_iter().map(|(store_id, count)| dtoflow::StoreCount { store_id, count }).collect();
         let (stores, next_page_token) = page(&all, asked.page_size, &asked.page_token)?;
         Ok(Response::new(dtoflow::ListStoresByAliasResponse { stores, next_page_token }))
+    }
+
+    async fn list_history(
+        &self,
+        request: Request<dtoflow::ListHistoryRequest>,
+    ) -> Result<Response<dtoflow::ListHistoryResponse>, Status> {
+        let state = self.open(&request, "ListHistory")?;
+        let asked = request.get_ref();
+        let all = state.history.get(&asked.dto_id).cloned().unwrap_or_default();
+        let (entries, next_page_token) = page(&all, asked.page_size, &asked.page_token)?;
+        Ok(Response::new(dtoflow::ListHistoryResponse { entries, next_page_token }))
     }
 
     async fn touch_dto(
