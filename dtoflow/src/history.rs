@@ -16,8 +16,8 @@ use crate::model::{Change, Version, WriteBatch};
 /// SHA-256 of a picture.
 pub type Digest = [u8; 32];
 
-/// Entries a label keeps: a quarter of changes once a week with what became of each, a month of daily ones. At about 300
-/// bytes an entry, at most 20 KiB a label.
+/// Entries a label keeps: a quarter of changes once a week with what became of each, a month of daily ones. At up to 250
+/// bytes an entry, some 16 KiB a label.
 pub(crate) const KEPT_MAX: usize = 64;
 /// Versions of one of its records between two cuts of a label's history to [`KEPT_MAX`]: a version adds one entry at most,
 /// so a label never has more than `KEPT_MAX` and twice this. Cutting at every write would cost more than the entries.

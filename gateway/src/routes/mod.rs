@@ -15,6 +15,7 @@ pub(crate) mod ecc_store_rerender;
 mod estimate;
 pub(crate) mod events;
 pub(crate) mod failures;
+mod family;
 mod funnel;
 pub(crate) mod health;
 pub(crate) mod label;

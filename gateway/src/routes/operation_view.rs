@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 
 use super::{
     control_view::{AllowedAction, Blocked, Controls, StopWhen},
+    family::Totals,
     funnel::{self, Eta, FunnelStage},
     triggers::operation_path,
 };
@@ -179,9 +180,12 @@ pub(crate) struct Operation {
     retry_of: Option<String>,
     /// Retries of its failures, oldest first.
     retries: Vec<RetryOf>,
+    /// It, its retries and theirs counted as one; null without retries. Only where one operation is read, not in lists and
+    /// streams.
+    pub(super) totals: Option<Totals>,
 }
 
-/// The operation as JSON.
+/// The operation as JSON, without totals.
 pub(super) fn operation(wire: WireOperation) -> Result<Operation, Problem> {
     let broken = |what: &str| {
         tracing::error!(tracking_id = wire.tracking_id, what, "cqs described an operation that cannot be");
@@ -202,6 +206,7 @@ pub(super) fn operation(wire: WireOperation) -> Result<Operation, Problem> {
         failures_open: wire.queues.iter().map(open_failures).sum(),
         retry_of: Some(wire.retry_of.clone()).filter(|id| !id.is_empty()),
         retries: wire.retries.iter().map(|retry| retry_of(&tenant, retry)).collect(),
+        totals: None,
         blocked_on: wire.blocked_on.iter().map(Blocked::of).collect(),
         allowed: wire.allowed().filter_map(AllowedAction::of).collect(),
         revision: wire.revision,
@@ -253,7 +258,7 @@ fn retry_of(tenant: &TenantId, wire: &WireRetry) -> RetryOf {
 }
 
 /// The first stage says how many labels there are and how many needed nothing; each later one only sees what changed.
-fn summary(origin: &str, queues: &[QueueCounts]) -> Summary {
+pub(super) fn summary(origin: &str, queues: &[QueueCounts]) -> Summary {
     let changed = |stage: &str| -> i64 {
         queues
             .iter()

@@ -286,7 +286,12 @@ fn cursors() {
         runtime.block_on(async {
             let (page_size, page_token) = (1, token.clone());
             let (tenant_ids, (tenant_id, tracking_id)) = (vec!["acme".to_owned()], names());
-            let asked = cqs::ListOperationsRequest { tenant_ids: tenant_ids.clone(), page_size, page_token };
+            let asked = cqs::ListOperationsRequest {
+                tenant_ids: tenant_ids.clone(),
+                page_size,
+                page_token,
+                tracking_ids: Vec::new(),
+            };
             refused(cqs.list_operations(asked).await.err(), &token);
             let page_token = token.clone();
             let asked = cqs::ListAuditRequest { tenant_ids, page_size, page_token, ..cqs::ListAuditRequest::default() };

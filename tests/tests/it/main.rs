@@ -45,6 +45,7 @@ mod model_refresh;
 mod plans;
 mod preview;
 mod random_history;
+mod retries;
 mod rpc_policy;
 mod secrets;
 mod simulated_hardware;

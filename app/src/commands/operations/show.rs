@@ -67,7 +67,17 @@ fn head(operation: &Value) -> String {
         ("unchanged", text("/summary/unchanged")),
         ("exported", text("/summary/exported")),
         ("failed", text("/summary/failed")),
+        ("with retries", totals(operation)),
     ])
+}
+
+/// It and its retries, counted as one.
+fn totals(operation: &Value) -> String {
+    let text = |pointer: &str| at(operation, &format!("/totals{pointer}"));
+    if !operation["totals"].is_object() {
+        return String::new();
+    }
+    format!("{}, {} of {} labels failed", text("/state"), text("/summary/failed"), text("/summary/labels"))
 }
 
 /// Who did something to it, when, why and until when.
