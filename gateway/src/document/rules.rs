@@ -39,8 +39,10 @@ fn reason() -> String {
     format!("^[^{UNCLEAN}]*[^ {UNCLEAN}][^{UNCLEAN}]*$")
 }
 
+/// Services that handle labels.
 fn services() -> String {
-    format!("^({})$", ServiceName::ALL.iter().map(|service| service.as_str()).collect::<Vec<_>>().join("|"))
+    let handling = ServiceName::ALL.iter().filter(|service| service.queue().is_some());
+    format!("^({})$", handling.map(|service| service.as_str()).collect::<Vec<_>>().join("|"))
 }
 
 /// What is known of a value by its name.

@@ -100,7 +100,7 @@ pub(crate) async fn list_failures(
     let tenant: TenantId = segment("tenant", &tenant)?;
     let tracking_id: TrackingId = segment("tracking_id", &tracking_id)?;
     let page = parameters.page(&["service", "cause"])?;
-    let service: Option<ServiceName> = parameters.optional("service")?;
+    let service = parameters.optional("service")?.map(with_failures).transpose()?;
     let cause: Option<String> = parameters.optional("cause")?;
     find_visible(&gateway, reach, (&tenant, &tracking_id)).await?;
     let request = ListFailuresRequest {
@@ -114,6 +114,12 @@ pub(crate) async fn list_failures(
     let answer = call(Peer::Cqs, gateway.cqs().list_failures(request)).await?;
     let failures = answer.failures.into_iter().map(item).collect();
     Ok(Json(FailureList { failures, next: answer.next_page_token.into() }))
+}
+
+/// A service whose work can fail; the others have none.
+fn with_failures(service: ServiceName) -> Result<ServiceName, domain::Refusal> {
+    let known = service.queue().is_some();
+    if known { Ok(service) } else { Err(domain::Refusal::field("service", "handles no labels, so none fails there")) }
 }
 
 fn bounded(cause: Option<&str>) -> Result<String, domain::Refusal> {
@@ -232,8 +238,8 @@ async fn retried(
     let body = parsed?;
     let reason: Reason = proto::parse_field("reason", &body.reason)?;
     let retry: TrackingId = proto::parse_field("tracking_id", &body.tracking_id)?;
-    let service: Option<ServiceName> =
-        body.service.as_deref().map(|service| proto::parse_field("service", service)).transpose()?;
+    let service = body.service.as_deref().map(|service| proto::parse_field("service", service)).transpose()?;
+    let service = service.map(with_failures).transpose()?;
     find_visible(gateway, reach, (&tenant, &parent)).await?;
     gateway.rates.tenant_action(&tenant)?;
     let request = RetryFailuresRequest {
