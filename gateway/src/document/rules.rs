@@ -154,16 +154,20 @@ fn of_body(object: &mut Object) {
             object.maximum.get_or_insert(Number::Int(isize::MAX));
         }
     }
-    let mut more = Vec::new();
+    // One keyword for all: several would stand in the document in an order of their own at each start.
+    let mut all = Vec::new();
     if object.properties.contains_key("max_drift") {
-        more.push(("dependentRequired", json!({"max_drift": ["plan_id"]})));
+        all.push(json!({"dependentRequired": {"max_drift": ["plan_id"]}}));
     }
     if object.properties.contains_key("page_token") {
-        more.push(("if", json!({"required": ["page_token"], "properties": {"page_token": {"type": "string"}}})));
-        more.push(("then", json!({"properties": {"dry_run": {"const": true}}})));
+        all.push(json!({
+            "if": {"properties": {"page_token": {"type": "string"}}, "required": ["page_token"]},
+            "then": {"properties": {"dry_run": {"const": true}}},
+        }));
     }
-    if !more.is_empty() {
-        object.extensions.get_or_insert_default().merge(Extensions::from_iter(more));
+    if !all.is_empty() {
+        let all = [("allOf", Value::Array(all))];
+        object.extensions.get_or_insert_default().merge(Extensions::from_iter(all));
     }
 }
 
