@@ -38,7 +38,8 @@ pub(super) struct VerifyArgs {
     #[arg(long, value_name = "FILE")]
     checkpoints: Option<PathBuf>,
     /// Public half of the key that signs them, as the platform's log tells it at its start; left out: the data directory's
-    #[arg(long, value_name = "KEY")]
+    // One key in sixty-four begins with a hyphen.
+    #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
     public_key: Option<PublicKey>,
 }
 
