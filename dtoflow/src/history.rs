@@ -3,7 +3,7 @@
 //! Invariants
 //! - An entry is written in the transaction of the write that it tells of, and only by what changed: a picture, or the end
 //!   of a delivery. Steps in between stand in the status and are not kept.
-//! - A label keeps its last [`KEPT_MAX`] entries, and none for longer than upkeep allows ([`crate::HistoryKeeper`]).
+//! - A label keeps its last `KEPT_MAX` entries, and none for longer than upkeep allows ([`crate::HistoryKeeper`]).
 //!
 //! Deliberately not here: why and on whose behalf (the operation of that tracking id says it, while it is kept).
 
@@ -19,7 +19,7 @@ pub type Digest = [u8; 32];
 /// Entries a label keeps: a quarter of changes once a week with what became of each, a month of daily ones. At up to 250
 /// bytes an entry, some 16 KiB a label.
 pub(crate) const KEPT_MAX: usize = 64;
-/// Versions of one of its records between two cuts of a label's history to [`KEPT_MAX`]: a version adds one entry at most,
+/// Versions of one of its records between two cuts of a label's history to `KEPT_MAX`: a version adds one entry at most,
 /// so a label never has more than `KEPT_MAX` and twice this. Cutting at every write would cost more than the entries.
 const CUT_EVERY: Version = 32;
 
