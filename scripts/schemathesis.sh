@@ -3,12 +3,12 @@
 # not, single and in sequences along the document's links. Fails on any 5xx, undocumented status, wrong body, ignored token,
 # valid request that is refused and invalid one that is accepted: all checks that there are.
 #
-#   scripts/schemathesis.sh [EXAMPLES [SEED…]]      default: what ./test runs, 15 examples of each operation from seed 1
+#   scripts/schemathesis.sh [EXAMPLES [SEED…]]      default: what ./test runs, 8 examples of each operation from seed 1
 #
 # Long: scripts/schemathesis.sh 300 $RANDOM $RANDOM
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-examples=${1:-15}
+examples=${1:-8}
 seeds=("${@:2}")
 ((${#seeds[@]} > 0)) || seeds=(1)
 # Operators that ask in turn: each has its own rates, of 10 actions a second.
