@@ -3,9 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use db::{DbError, postgres::PostgresDb};
 use domain::{DtoType, ServiceName};
-use futures::FutureExt as _;
 use tokio::task::JoinSet;
 
 use super::{
@@ -176,20 +174,11 @@ async fn pinned(bench: &Bench, queue: &Queue, minutes: u32, report: &mut Report)
     }
     report.set("pinned_minutes", minutes);
     report.set("pinned_seconds", rounded(started.elapsed().as_secs_f64()));
-    report.set("pinned_dead_rows", dead_rows(database).await?);
+    report.set("pinned_dead_rows", database.dead_rows().await?);
     pin.release().await?;
     report.set("rows_per_s_unpinned", before);
     report.set("rows_per_s_pinned_last_minute", by_minute.last().copied());
     report.set("rows_per_s_pinned_by_minute", by_minute.clone());
     report.set("pinned_ratio", ratio(by_minute.last().copied(), Some(before)));
     Ok(())
-}
-
-/// Rows that are gone and still there, as PostgreSQL counts them, in the tables that claims pass through.
-async fn dead_rows(database: &PostgresDb) -> anyhow::Result<i64> {
-    let counted = database.read(|conn, _| {
-        let statement = "SELECT sum(n_dead_tup)::bigint FROM pg_stat_user_tables WHERE relname LIKE 'cqs_%'";
-        async move { Ok::<i64, DbError>(sqlx::query_scalar(statement).fetch_one(conn).await?) }.boxed()
-    });
-    Ok(counted.await?)
 }

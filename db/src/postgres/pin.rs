@@ -24,6 +24,16 @@ impl PostgresDb {
     }
 }
 
+/// As the server counts them, in the tables that claims pass through.
+const DEAD_ROWS: &str = "SELECT sum(n_dead_tup)::bigint FROM pg_stat_user_tables WHERE relname LIKE 'cqs_%'";
+
+impl PostgresDb {
+    /// How many rows are gone and still there.
+    pub async fn dead_rows(&self) -> Result<i64, DbError> {
+        self.read(|conn, _| Box::pin(async { Ok(sqlx::query_scalar(DEAD_ROWS).fetch_one(conn).await?) })).await
+    }
+}
+
 impl Pin {
     /// Lets it go.
     pub async fn release(self) -> Result<(), DbError> {
