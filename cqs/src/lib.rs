@@ -29,6 +29,7 @@ mod server;
 pub mod sqlite;
 mod steps;
 pub mod store;
+mod store_steps;
 mod unit;
 mod wakeups;
 

@@ -173,7 +173,7 @@ impl MemoryCqsStore {
     }
 }
 
-crate::store::steps_of!(MemoryCqsStore);
+crate::store_steps::steps_of!(MemoryCqsStore);
 crate::failure_store::failure_steps_of!(MemoryCqsStore);
 crate::audit_store::audit_steps_of!(MemoryCqsStore);
 

@@ -206,7 +206,7 @@ impl PostgresCqsStore {
     }
 }
 
-crate::store::steps_of!(PostgresCqsStore);
+crate::store_steps::steps_of!(PostgresCqsStore);
 crate::failure_store::failure_steps_of!(PostgresCqsStore);
 crate::audit_store::audit_steps_of!(PostgresCqsStore);
 

@@ -73,7 +73,7 @@ impl SqliteCqsStore {
     }
 }
 
-crate::store::steps_of!(SqliteCqsStore);
+crate::store_steps::steps_of!(SqliteCqsStore);
 crate::failure_store::failure_steps_of!(SqliteCqsStore);
 crate::audit_store::audit_steps_of!(SqliteCqsStore);
 
