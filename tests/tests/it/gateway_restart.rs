@@ -142,16 +142,16 @@ async fn streams_webhooks_and_approvals_outlive_the_gateway() {
     topology.finished("acme", "alone", START_LIMIT).await;
 
     // At least once: what was told when the gateway was killed may be told again, under the same id.
-    let all = until("six events are told", START_LIMIT, || async {
+    let all = until("seven events are told", START_LIMIT, || async {
         let mut ids = BTreeSet::new();
         let mut once = inbox.lock().await.clone();
         once.retain(|told| ids.insert(told.headers["webhook-id"].clone()));
-        if once.len() >= 6 { Ok(once) } else { Err(format!("{:?}", by_operation(&once))) }
+        if once.len() >= 7 { Ok(once) } else { Err(format!("{:?}", by_operation(&once))) }
     })
     .await;
     let finished = "operation.finished";
     let expected = BTreeMap::from([
-        ("large", vec!["operation.approval_needed", finished]),
+        ("large", vec!["operation.approval_needed", "operation.approved", finished]),
         ("alone", vec!["operation.approval_needed", "operation.break_glass", finished]),
         ("small", vec![finished]),
     ]);
