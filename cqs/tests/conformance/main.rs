@@ -1,7 +1,7 @@
 //! The one conformance suite: every guarantee, on every twin and through the gRPC client.
 //!
-//! `each_port!` runs a scenario four times: against the memory twin, the SQLite twin, the PostgreSQL twin, and through a client
-//! over the in-process transport in front of the SQLite twin.
+//! `each_port!` runs a scenario five times: against the memory twin, the SQLite twin, the PostgreSQL twin, and through a client
+//! over the in-process transport in front of each of the latter two.
 
 #![expect(
     clippy::unwrap_used,
@@ -54,6 +54,11 @@ macro_rules! each_port {
             #[tokio::test]
             async fn grpc() {
                 super::scenario_impl::$scenario(World::new(Port::Grpc).await).await;
+            }
+
+            #[tokio::test]
+            async fn grpc_postgres() {
+                super::scenario_impl::$scenario(World::new(Port::GrpcPostgres).await).await;
             }
         })+
     };

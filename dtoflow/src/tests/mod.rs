@@ -1,5 +1,5 @@
-//! One conformance suite, passed by the memory twin, the SQLite twin, the PostgreSQL twin, and the gRPC client over the
-//! SQLite twin; the server's own refusals; and the twins against each other under random changes.
+//! One conformance suite, passed by the memory twin, the SQLite twin, the PostgreSQL twin, and the gRPC client over each of
+//! the latter two; the server's own refusals; and the twins against each other under random changes.
 
 mod client;
 mod history;
@@ -16,6 +16,11 @@ macro_rules! conformance {
         conformance!(@face sqlite, crate::tests::world::World::sqlite().await, $($case),+);
         conformance!(@face postgres, crate::tests::world::World::postgres().await, $($case),+);
         conformance!(@face grpc, crate::tests::client::over_grpc(crate::tests::world::World::sqlite().await), $($case),+);
+        conformance!(
+            @face grpc_postgres,
+            crate::tests::client::over_grpc(crate::tests::world::World::postgres().await),
+            $($case),+
+        );
     };
     (@face $face:ident, $world:expr, $($case:ident),+) => {
         mod $face {

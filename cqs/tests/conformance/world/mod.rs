@@ -39,7 +39,10 @@ pub enum Port {
     Memory,
     Sqlite,
     Postgres,
+    /// The client, over SQLite.
     Grpc,
+    /// The client, over PostgreSQL.
+    GrpcPostgres,
 }
 
 pub const ECC: &str = "ecc-image-render-service";
@@ -145,14 +148,15 @@ impl World {
                 let db = open(&dir).await;
                 (Arc::new(SqliteCqsStore::new(db.clone())), Engine::Sqlite(db, dir))
             }
-            Port::Postgres => {
+            Port::Postgres | Port::GrpcPostgres => {
                 let place = cluster::Database::new().unwrap();
                 let (db, queues) = (open_postgres(&place).await, Queues::new(TimeOf::Caller));
                 let store = PostgresCqsStore::new(db.clone(), queues.clone());
                 (Arc::new(store), Engine::Postgres(db, queues, place))
             }
         };
-        let transport = (port == Port::Grpc).then(|| Gate::new(Arc::clone(&store), &clock, &wakeups));
+        let transport =
+            matches!(port, Port::Grpc | Port::GrpcPostgres).then(|| Gate::new(Arc::clone(&store), &clock, &wakeups));
         Self { clock, store, engine, transport, tallies: std::collections::HashMap::default(), wakeups }
     }
 
@@ -180,15 +184,15 @@ impl World {
             let fresh = open(dir).await;
             *db = fresh.clone();
             self.store = Arc::new(SqliteCqsStore::new(fresh));
-            if self.transport.is_some() {
-                self.transport = Some(Gate::new(Arc::clone(&self.store), &self.clock, &self.wakeups));
-            }
         }
         if let Engine::Postgres(db, queues, place) = &mut self.engine {
             db.close().await;
             *db = open_postgres(place).await;
             *queues = Queues::new(TimeOf::Caller);
             self.store = Arc::new(PostgresCqsStore::new(db.clone(), queues.clone()));
+        }
+        if self.transport.is_some() {
+            self.transport = Some(Gate::new(Arc::clone(&self.store), &self.clock, &self.wakeups));
         }
         self.tallies.clear();
         self.store.end_all_leases(self.now()).await.unwrap();
