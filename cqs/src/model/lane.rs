@@ -81,7 +81,7 @@ pub struct HeadChange {
 }
 
 /// Names a head.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HeadKey {
     /// Key of the queue.
     pub queue: i64,

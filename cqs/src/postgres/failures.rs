@@ -220,7 +220,7 @@ WHERE w.tenant = $1 AND w.urn = ANY($2) AND NOT w.is_parent
 UNION ALL
 SELECT 'leased', q.name, r.dto_type, r.urn, r.attempts, r.sla, r.tracking_id, NULL, '', NULL, r.id
 FROM cqs_leased r JOIN cqs_lease l ON l.tenant = r.tenant AND l.generation = r.lease JOIN cqs_queue q ON q.queue = l.queue
-WHERE r.tenant = $1 AND r.urn = ANY($2) AND NOT r.is_parent
+WHERE r.tenant = $1 AND r.urn = ANY($2) AND r.urn <> '' AND NOT r.is_parent
 UNION ALL
 SELECT 'dead', q.name, d.dto_type, d.urn, d.attempts, d.sla, d.tracking_id, NULL, d.cause, d.at, d.id
 FROM cqs_queue q JOIN cqs_undelivered u ON u.queue = q.queue JOIN cqs_dead d ON d.tenant = u.tenant AND d.id = u.dead

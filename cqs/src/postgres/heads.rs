@@ -5,8 +5,9 @@
 //! holds an old snapshot.
 //! - A unit that makes a row ready before its mark lowers it, at its end, holding the lane's lock together with other
 //!   arrivals ([`super::locks::Lock::Arrivals`]). Nearly always the mark is low enough, and nothing is written.
-//! - Upkeep, and a claim that finds a head empty, raise it, alone with the lane's lock, so that no row that somebody is
-//!   about to commit lies below. They do not wait for the lock: then it is raised next time.
+//! - Upkeep, a claim that finds a head empty, and one after every few thousand rows that were claimed there (`advances`)
+//!   raise it, alone with the lane's lock, so that no row that somebody is about to commit lies below. They do not wait for
+//!   the lock: then it is raised next time.
 //!
 //! A mark may therefore be lower than the first row, never higher; which row is first is asked of the rows.
 
@@ -246,7 +247,7 @@ impl PostgresUnit<'_> {
         }
         let (leased, closed): (i64, bool) = sqlx::query_as(
             "SELECT (SELECT count(*) FROM cqs_lease l JOIN cqs_leased r ON r.tenant = l.tenant AND r.lease = l.generation
-                    WHERE l.tenant = $1 AND l.lane = $2 AND l.queue = $3 AND NOT r.is_parent),
+                    WHERE l.tenant = $1 AND l.lane = $2 AND l.lane <> 0 AND l.queue = $3 AND NOT r.is_parent),
                 EXISTS (SELECT 1 FROM cqs_place
                     WHERE tenant = $1 AND lane = $2 AND queue = $3 AND closed_until IS NOT NULL)",
         )
@@ -286,7 +287,7 @@ impl PostgresUnit<'_> {
                 return Ok(Look::Later);
             }
             // Empty, it would be looked at again and again.
-            let raised = self.raise(at).await?;
+            let raised = self.raise(&at.tenant, &at.key).await?;
             return Ok(if raised { Look::Empty } else { Look::Later });
         };
         // A claim begins where this look got to, not at the mark again.
@@ -336,7 +337,7 @@ impl PostgresUnit<'_> {
         let (leased, ready): (bool, i64) = sqlx::query_as(
             "SELECT EXISTS (
                 SELECT 1 FROM cqs_lease l JOIN cqs_leased r ON r.tenant = l.tenant AND r.lease = l.generation
-                WHERE l.tenant = $1 AND l.lane = $2 AND l.queue = $3 AND r.is_parent),
+                WHERE l.tenant = $1 AND l.lane = $2 AND l.lane <> 0 AND l.queue = $3 AND r.is_parent),
                 (SELECT count(*) FROM (
                     SELECT 1 FROM cqs_waiting
                     WHERE tenant = $1 AND lane = $2 AND queue = $3 AND NOT is_parent AND due_at IS NULL

@@ -102,6 +102,7 @@ impl Lanes for PostgresUnit<'_> {
             if let Some(marks) = self.ready.remove(key) {
                 self.lower(key, *kind, marks).await?;
             }
+            self.advance(key).await?;
             if *kind == LaneKind::Operation {
                 let more = change.ready_labels + change.ready_parents + change.delayed;
                 *noted.entry((key.queue, key.lane)).or_default() += more;
@@ -307,14 +308,15 @@ CROSS JOIN LATERAL (
 CROSS JOIN LATERAL (
     SELECT count(*) FILTER (WHERE NOT r.is_parent) AS leased_labels, max(s.expires_at) AS leased_until
     FROM cqs_lease s LEFT JOIN cqs_leased r ON r.tenant = s.tenant AND r.lease = s.generation
-    WHERE s.tenant = $1 AND s.lane = $2 AND s.queue = q.queue) AS l
+    WHERE s.tenant = $1 AND s.lane = $2 AND s.lane <> 0 AND s.queue = q.queue) AS l
 WHERE w.ready + w.delayed > 0 OR l.leased_until IS NOT NULL OR p.closed_until IS NOT NULL
 ORDER BY q.queue";
 
 /// Whether nothing of a lane waits or is leased; rows of a cancelled one do not count. From the far end of each index, where the newest lies: rows and leases
 /// go from the near end, and may leave many behind that are not removable yet.
 const IDLE: &str = "
-SELECT NOT EXISTS (SELECT 1 FROM cqs_lease WHERE tenant = $1 AND lane = $2 ORDER BY queue DESC, generation DESC LIMIT 1)
+SELECT NOT EXISTS (
+        SELECT 1 FROM cqs_lease WHERE tenant = $1 AND lane = $2 AND lane <> 0 ORDER BY queue DESC, generation DESC LIMIT 1)
     AND (EXISTS (SELECT 1 FROM cqs_lane WHERE tenant = $1 AND lane = $2 AND cancelled_at IS NOT NULL)
     OR NOT EXISTS (SELECT 1 FROM cqs_retry WHERE tenant = $1 AND lane = $2 AND NOT done)
     AND NOT EXISTS (

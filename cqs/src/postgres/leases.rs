@@ -330,4 +330,4 @@ WHERE tenant = $1 AND lane = $2 AND id = ANY($3) AND alone";
 const PARDON_LEASED: &str = "
 UPDATE cqs_leased r SET alone = lapses_alone > 0, lapses_alone = greatest(lapses_alone - 1, 0)
 FROM cqs_lease l
-WHERE l.tenant = $1 AND l.lane = $2 AND r.tenant = $1 AND r.lease = l.generation AND r.id = ANY($3) AND r.alone";
+WHERE l.tenant = $1 AND l.lane = $2 AND l.lane <> 0 AND r.tenant = $1 AND r.lease = l.generation AND r.id = ANY($3) AND r.alone";

@@ -22,24 +22,24 @@ type StoredMarks = (Option<i64>, Option<i64>, Option<i64>, Option<i64>);
 
 impl PostgresUnit<'_> {
     /// Raises the marks of a head to its first rows, unless somebody is arriving there. Whether it did.
-    pub(super) async fn raise(&mut self, at: &Candidate) -> Result<bool, StoreError> {
-        if !self.try_lock(Lock::Arrivals(at.key.queue, at.key.lane)).await? {
+    pub(super) async fn raise(&mut self, tenant: &TenantId, key: &HeadKey) -> Result<bool, StoreError> {
+        if !self.try_lock(Lock::Arrivals(key.queue, key.lane)).await? {
             return Ok(false);
         }
         // Statements of their own: they see whatever was committed before the lock was had, and nobody lowers marks meanwhile.
         let marks: Option<StoredMarks> = sqlx::query_as(MARKS)
-            .bind(at.tenant.as_str())
-            .bind(at.key.lane)
-            .bind(queue_int(at.key.queue))
-            .bind(store_text(at.key.store.as_ref()))
+            .bind(tenant.as_str())
+            .bind(key.lane)
+            .bind(queue_int(key.queue))
+            .bind(store_text(key.store.as_ref()))
             .fetch_optional(&mut *self.conn)
             .await?;
         let Some((label_sla, label_id, parent_sla, parent_id)) = marks else { return Ok(true) };
         sqlx::query(RAISE)
-            .bind(at.tenant.as_str())
-            .bind(at.key.lane)
-            .bind(queue_int(at.key.queue))
-            .bind(store_text(at.key.store.as_ref()))
+            .bind(tenant.as_str())
+            .bind(key.lane)
+            .bind(queue_int(key.queue))
+            .bind(store_text(key.store.as_ref()))
             .bind(label_sla)
             .bind(label_id)
             .bind(parent_sla)
@@ -47,13 +47,24 @@ impl PostgresUnit<'_> {
             .execute(&mut *self.conn)
             .await?;
         sqlx::query(FORGET)
-            .bind(at.tenant.as_str())
-            .bind(at.key.lane)
-            .bind(queue_int(at.key.queue))
-            .bind(store_text(at.key.store.as_ref()))
+            .bind(tenant.as_str())
+            .bind(key.lane)
+            .bind(queue_int(key.queue))
+            .bind(store_text(key.store.as_ref()))
             .execute(&mut *self.conn)
             .await?;
         Ok(true)
+    }
+
+    /// Raises the marks of a head after this process has claimed many rows there: a look walks over what was claimed since.
+    pub(super) async fn advance(&mut self, key: &HeadKey) -> Result<(), StoreError> {
+        if self.queues.advances.is_far(key) {
+            let tenant = self.tenant_of_stored(key.lane).await?;
+            if self.raise(&tenant, key).await? {
+                self.queues.advances.raised(key);
+            }
+        }
+        Ok(())
     }
 
     /// Raises the mark of a place to the lowest of its heads, unless somebody is arriving there; forgets an empty one.
@@ -104,7 +115,7 @@ impl PostgresUnit<'_> {
             for head in &heads {
                 let at = read_candidate(queue, head)?;
                 if self.is_low(&at).await? {
-                    raised |= self.raise(&at).await?;
+                    raised |= self.raise(&at.tenant, &at.key).await?;
                 }
             }
             if raised {

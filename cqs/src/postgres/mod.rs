@@ -6,9 +6,9 @@
 //! # How units meet
 //! - Rows: whoever is about to merge into a waiting row locks it; a claim passes over locked rows. Two that insert the same
 //!   key meet at the unique index, and the later one runs again.
-//! - Heads (`heads`): not counts but marks below which nothing is ready. Arrivals in a lane share its lock, upkeep, which
-//!   raises marks, takes it alone and never waits for it; claims, and reports that let nothing come back, take none. So no
-//!   unit waits for another one's commit because of a mark.
+//! - Heads (`heads`): not counts but marks below which nothing is ready. Arrivals in a lane share its lock; who raises marks,
+//!   upkeep and now and then a claim (`advances`), takes it alone and never waits for it; other claims, and reports that let
+//!   nothing come back, take none. So an arrival waits at most for the end of a claim, and nobody for an arrival.
 //! - What comes due or lapses (`floors`): looked for from where this process last found nothing left.
 //! - Leases: a report locks the lease's row; sweeps pass over locked ones.
 //! - The end of an operation: the unit that may have ended it looks whether it did under a lock of the lane, so that two
@@ -19,6 +19,7 @@
 //!   statement names it.
 //! - Which lane is next is asked over all tenants, without locks; the claim itself is for one tenant.
 
+mod advances;
 mod arrays;
 mod audit;
 mod controls;
@@ -56,6 +57,7 @@ use crate::{
     unit::Clocked,
 };
 
+use advances::Advances;
 use floors::Floors;
 use heads::Marks;
 pub use tenants::Tenants;
@@ -82,6 +84,7 @@ pub struct PostgresCqsStore {
 pub struct Queues {
     tenants: Tenants,
     floors: Floors,
+    advances: Advances,
     time: TimeOf,
 }
 

@@ -151,6 +151,7 @@ impl Rows for PostgresUnit<'_> {
         .bind(limit_int(range.limit))
         .fetch_all(&mut *self.conn)
         .await?;
+        self.queues.advances.claimed(range.head, rows.len());
         read_rows("cqs_waiting", &rows)
     }
 

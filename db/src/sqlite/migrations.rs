@@ -21,6 +21,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (7, "lapses", include_str!("../../../migrations/sqlite/0007_lapses.sql")),
     (8, "lookups", include_str!("../../../migrations/sqlite/0008_lookups.sql")),
     (9, "history", include_str!("../../../migrations/sqlite/0009_history.sql")),
+    (10, "guards", include_str!("../../../migrations/sqlite/0010_guards.sql")),
 ];
 
 /// The newest schema this build knows.

@@ -1,0 +1,1 @@
+-- Nothing here: guards of indexes are for PostgreSQL's planner, which counts rows now and then. SQLite's goes by columns.
