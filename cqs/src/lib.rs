@@ -40,13 +40,3 @@ pub use server::{CqsServer, CqsServerParts};
 pub use store::CqsStore;
 pub use unit::AuditFilter;
 pub use wakeups::Wakeups;
-
-/// Lower-case hexadecimal digits.
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}

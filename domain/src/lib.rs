@@ -10,6 +10,7 @@
 mod clock;
 mod dto_type;
 mod error;
+mod hex;
 mod ids;
 mod notification;
 mod operator;
@@ -23,6 +24,7 @@ mod urn;
 pub use clock::{Clock, IdSource, ManualClock, SeededIds};
 pub use dto_type::{AliasName, Collection, DtoType, RecordScope, UnknownName};
 pub use error::{ErrorCode, Refusal};
+pub use hex::hex;
 pub use ids::{IdError, QueueName, RecordId, StoreId, TenantId, TrackingId};
 pub use notification::{LaneKind, LeaseRef, Notification, Outcome, ParentShape, SplitItem, Target, limits};
 pub use operator::{OperatorScope, OperatorSubject, SubjectError};

@@ -10,7 +10,6 @@ use crate::{
     backend::{Peer, call_within},
     problem::Problem,
     state::Gateway,
-    wire::hex,
 };
 
 /// Longest wait for the audit log: the operator's answer waits behind it.
@@ -74,7 +73,7 @@ impl Attempt {
 
     /// Notes the body's digest.
     pub(crate) fn body(&mut self, bytes: &[u8]) {
-        self.digest = hex(&Sha256::digest(bytes));
+        self.digest = domain::hex(Sha256::digest(bytes));
     }
 
     /// Writes the row of a refusal, unless someone else did.

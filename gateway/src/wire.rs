@@ -37,16 +37,6 @@ pub(crate) fn parse_time(field: &str, text: &str) -> Result<Timestamp, Refusal> 
     Ok(Timestamp::from_ms(parsed.timestamp_millis().clamp(FIRST_MS, LAST_MS)))
 }
 
-/// Lower-case hex.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
 /// What a label has behind it once this service is done with it: the stage of the flow, as operators read it.
 pub(crate) fn stage_of(service: &str) -> &'static str {
     match service.parse() {

@@ -39,7 +39,7 @@ impl Pending {
     }
 
     fn in_folder(folder: &Path, request: &str, ids: &dyn IdSource) -> Result<Self, CliError> {
-        let note = folder.join(hex(&Sha256::digest(request.as_bytes())));
+        let note = folder.join(domain::hex(Sha256::digest(request.as_bytes())));
         match fs::read_to_string(&note) {
             Ok(text) => {
                 if let Ok(tracking_id) = text.trim().parse() {
@@ -90,16 +90,6 @@ fn state_folder() -> Option<PathBuf> {
     let not_empty = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let state = not_empty("XDG_STATE_HOME").or_else(|| not_empty("HOME").map(|home| home.join(".local/state")))?;
     Some(state.join(FOLDER))
-}
-
-/// Lower-case hex.
-pub fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 #[cfg(test)]

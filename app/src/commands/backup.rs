@@ -22,7 +22,6 @@ use crate::{
     cli::{
         Exit, Format, Output,
         output::{note, pairs},
-        pending::hex,
     },
     data_dir::{DataDir, USUAL, write_private},
 };
@@ -173,7 +172,7 @@ fn digest(path: &Path) -> anyhow::Result<String> {
         let (mut digest, mut chunk) = (Sha256::new(), vec![0; CHUNK_BYTES]);
         loop {
             match file.read(&mut chunk)? {
-                0 => return io::Result::Ok(hex(&digest.finalize())),
+                0 => return io::Result::Ok(domain::hex(digest.finalize())),
                 count => digest.update(chunk.get(..count).unwrap_or_default()),
             }
         }

@@ -12,7 +12,7 @@
 
 use sha2::{Digest as _, Sha256};
 
-use crate::{hex, model::AuditRow};
+use crate::model::AuditRow;
 
 /// Domain of the hash.
 const ENTRY: &[u8] = b"reshelf-audit-1\0";
@@ -55,7 +55,7 @@ impl ChainHash {
 
     /// 64 lower-case hex digits.
     pub fn to_hex(self) -> String {
-        hex(&self.0)
+        domain::hex(self.0)
     }
 
     /// The hash of the entry that comes after this one.

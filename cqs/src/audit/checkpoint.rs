@@ -17,7 +17,6 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::chain::{ChainHash, ChainHead};
-use crate::hex;
 
 /// Domain of the signature.
 const DOMAIN: &str = "reshelf-audit-checkpoint-1";
@@ -155,7 +154,7 @@ impl Checkpoints {
         };
         line.signature = self.key.sign(signed(&line).as_bytes()).map_err(|error| failed(io::Error::other(error)))?;
         let mut text = serde_json::to_string(&line).map_err(|error| failed(io::Error::other(error)))?;
-        let digest = hex(&Sha256::digest(&text));
+        let digest = domain::hex(Sha256::digest(&text));
         text.push('\n');
         self.file.write_all(text.as_bytes()).and_then(|()| self.file.sync_data()).map_err(failed)?;
         self.lines = line.number;
@@ -186,7 +185,7 @@ pub fn read(path: &Path, key: &PublicKey) -> Result<(Vec<Checkpoint>, String), C
         let hash = ChainHash::from_hex(&line.hash).ok_or_else(|| broken("has no hash"))?;
         let head = ChainHead { id: line.id, hash };
         found.push(Checkpoint { kind: line.kind, head, at: Timestamp::from_ms(line.at_ms) });
-        before = hex(&Sha256::digest(&text));
+        before = domain::hex(Sha256::digest(&text));
     }
     Ok((found, before))
 }

@@ -30,7 +30,7 @@ impl CqsServer {
     ) -> Result<wire::ControlOperationResponse, StoreError> {
         let caller = caller(&request)?;
         let request = request.into_inner();
-        let request_digest = crate::hex(&Sha256::digest(request.encode_to_vec()));
+        let request_digest = domain::hex(Sha256::digest(request.encode_to_vec()));
         match self.control(&caller, &request, &request_digest).await {
             Ok(done) => {
                 self.parts.wakeups.wake(&done.woken);
@@ -81,7 +81,7 @@ impl CqsServer {
     pub(super) async fn set_brake(&self, request: Request<wire::SetBrakeRequest>) -> Result<wire::Brake, StoreError> {
         let caller = caller(&request)?;
         let request = request.into_inner();
-        let request_digest = crate::hex(&Sha256::digest(request.encode_to_vec()));
+        let request_digest = domain::hex(Sha256::digest(request.encode_to_vec()));
         match self.brake(&caller, &request, &request_digest).await {
             Err(StoreError::Refused(refusal)) => {
                 let row = AuditRow {

@@ -57,7 +57,7 @@ impl CqsServer {
     ) -> Result<wire::RetryFailuresResponse, StoreError> {
         let caller = caller(&request)?;
         let request = request.into_inner();
-        let digest = crate::hex(&Sha256::digest(request.encode_to_vec()));
+        let digest = domain::hex(Sha256::digest(request.encode_to_vec()));
         match self.accept_retry(&caller, &request, &digest).await {
             Ok(done) => Ok(wire::RetryFailuresResponse {
                 items: done.items,

@@ -32,7 +32,7 @@ impl CqsServer {
     ) -> Result<wire::SelfEnqueueResponse, StoreError> {
         let caller = caller(&request)?;
         let request = request.into_inner();
-        let digest = crate::hex(&Sha256::digest(request.encode_to_vec()));
+        let digest = domain::hex(Sha256::digest(request.encode_to_vec()));
         match self.accept(&caller, &request, &digest).await {
             Ok(done) => Ok(wire::SelfEnqueueResponse {
                 items_enqueued: i32::try_from(done.items_enqueued).unwrap_or(i32::MAX),

@@ -174,7 +174,7 @@ fn digest(ask: &RetryAsk) -> String {
     let queue = ask.queue.as_ref().map(domain::QueueName::as_str).unwrap_or_default();
     let cause = ask.cause.as_deref().unwrap_or_default();
     // The first three hold no line break.
-    crate::hex(&Sha256::digest(format!("retry\n{}\n{queue}\n{cause}", ask.parent)))
+    domain::hex(Sha256::digest(format!("retry\n{}\n{queue}\n{cause}", ask.parent)))
 }
 
 fn audit_row(ask: &RetryAsk, (outcome, detail): (AuditOutcome, String), at: Timestamp) -> AuditRow {

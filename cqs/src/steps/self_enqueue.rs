@@ -150,7 +150,7 @@ fn items_digest(items: &[SplitItem]) -> String {
         // Neither of the three can hold a line break.
         sha.update(format!("{}\n{}\n{alias}\n", item.dto_type, item.target.urn()));
     }
-    crate::hex(&sha.finalize())
+    domain::hex(sha.finalize())
 }
 
 /// The audit row of a request.

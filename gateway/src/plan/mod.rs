@@ -21,8 +21,6 @@ use std::collections::BTreeMap;
 use domain::{RecordId, StoreId, TenantId, Timestamp, Trigger};
 use sha2::{Digest as _, Sha256};
 
-use crate::wire::hex;
-
 /// How long a plan is good for, in milliseconds: the rest of a working day and a night, as the issue has it.
 pub(crate) const PLAN_LIFETIME_MS: i64 = 24 * 60 * 60 * 1000;
 
@@ -41,7 +39,7 @@ impl PlanScope<'_> {
         let store = self.store.map(StoreId::as_str).unwrap_or_default();
         let record = self.record.map(RecordId::as_str).unwrap_or_default();
         // No id can hold a line break.
-        hex(&Sha256::digest(format!("{}\n{}\n{store}\n{record}", self.trigger, self.tenant)))
+        domain::hex(Sha256::digest(format!("{}\n{}\n{store}\n{record}", self.trigger, self.tenant)))
     }
 }
 
@@ -68,5 +66,5 @@ pub(crate) struct Plan {
 
 /// SHA-256 of a plan's text, in 64 hex digits: what an operation keeps of its plan, and an approval names.
 pub(crate) fn digest(plan_id: &str) -> String {
-    hex(&Sha256::digest(plan_id))
+    domain::hex(Sha256::digest(plan_id))
 }

@@ -266,7 +266,7 @@ impl Place {
     fn picture(&self, image: &EslImage) -> LabelPicture {
         LabelPicture {
             source: source(image),
-            digest: wire::hex(&image.digest),
+            digest: domain::hex(&image.digest),
             width: image.width,
             height: image.height,
             image: format!("/v1/tenants/{}/stores/{}/labels/{}/image.png", self.tenant, self.store, self.label),
@@ -280,9 +280,9 @@ fn delivery(dto: &Dto) -> Result<Option<Delivery>, Problem> {
     Ok(Some(Delivery {
         state: enum_text("DELIVERY_STATE_", status.state().as_str_name()),
         evidence: enum_text("EVIDENCE_", status.evidence().as_str_name()),
-        confirmed_digest: text(&wire::hex(&status.confirmed_digest)),
+        confirmed_digest: text(&domain::hex(&status.confirmed_digest)),
         confirmed_hardware_address: text(&status.confirmed_hardware_address),
-        sent_digest: text(&wire::hex(&status.sent_digest)),
+        sent_digest: text(&domain::hex(&status.sent_digest)),
         sent_access_point_id: text(&status.sent_accesspoint_id),
         sent_at: wire::time(status.sent_at.as_ref()),
         confirmed_at: wire::time(status.confirmed_at.as_ref()),

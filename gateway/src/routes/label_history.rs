@@ -201,7 +201,7 @@ fn entry(wire: WireEntry, operations: &BTreeMap<String, HistoryOperation>) -> Re
             return Err(CallError::Fault.into());
         }
     };
-    let hex = |digest: &[u8]| (!digest.is_empty()).then(|| wire::hex(digest));
+    let hex = |digest: &[u8]| (!digest.is_empty()).then(|| domain::hex(digest));
     Ok(HistoryEntry {
         at: wire::time(wire.at.as_ref()),
         event,

@@ -20,7 +20,6 @@ use crate::{
     problem::{Problem, ReadProblems},
     query::{Segments, segment},
     state::Gateway,
-    wire,
 };
 
 /// The picture the label shall show, as its panel would show it.
@@ -63,7 +62,7 @@ pub(crate) async fn get_label_image(
     let dtos = records::get_many(&gateway, vec![key(source, &urn(source))]).await?;
     let image: SourceEslImage = decode(dtos.first(), source)?.ok_or_else(Problem::not_found)?;
     // The tag is that of the bytes sent, not of the merger's choice, which may be a moment behind.
-    let tag = format!("\"{}\"", wire::hex(&image.digest));
+    let tag = format!("\"{}\"", domain::hex(&image.digest));
     let tag_value = HeaderValue::try_from(&tag).map_err(|_| Refusal::internal())?;
     if has(&headers, &tag) {
         return Ok((StatusCode::NOT_MODIFIED, [(ETAG, tag_value)]).into_response());

@@ -17,7 +17,6 @@ use crate::{
     problem::{Problem, ReadProblems},
     query::{NextPage, PageParams, Parameters, Segments},
     state::Gateway,
-    wire,
 };
 
 /// A label in a list.
@@ -98,7 +97,7 @@ fn summary(urn: &Urn, dtos: &[Dto]) -> Result<LabelSummary, Problem> {
         model_id: ecc.map(|link| link.model_id),
         design_id: studio.map(|link| link.design_id),
         source: image.as_ref().and_then(source),
-        picture_digest: image.map(|image| wire::hex(&image.digest)),
+        picture_digest: image.map(|image| domain::hex(&image.digest)),
         delivery_state: status.and_then(|status| enum_text("DELIVERY_STATE_", status.state().as_str_name())),
     })
 }

@@ -1,7 +1,5 @@
 //! The audit row of a refusal.
 
-use std::fmt::Write as _;
-
 use domain::{ErrorCode, Refusal};
 use proto::cqs::v1::{AuditEntry, AuditOutcome};
 use sha2::{Digest as _, Sha256};
@@ -50,11 +48,7 @@ pub(super) async fn refuse(calls: &Calls, attempt: AuditEntry, denied: Denied) -
 
 /// SHA-256 of a request as the wire carries it, in 64 hex digits.
 pub(super) fn request_digest(request: &impl prost::Message) -> String {
-    Sha256::digest(request.encode_to_vec()).iter().fold(String::with_capacity(64), |mut hex, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    domain::hex(Sha256::digest(request.encode_to_vec()))
 }
 
 /// What the platform failed with, for the operator: a refusal of our own identity is our configuration's fault, not the

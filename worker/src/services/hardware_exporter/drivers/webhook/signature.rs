@@ -38,7 +38,7 @@ impl Secret {
     /// The header fields that prove a request.
     pub(super) fn sign(&self, signed: &Signed<'_>, now: Timestamp) -> [(HeaderName, HeaderValue); 2] {
         let tag = hmac::sign(&self.0, &text(signed, now.as_ms()));
-        let hex = tag.as_ref().iter().fold(String::from("v1="), |text, byte| text + &format!("{byte:02x}"));
+        let hex = format!("v1={}", domain::hex(tag));
         // Hexadecimal digits are always a header's value.
         let value = HeaderValue::from_str(&hex).unwrap_or(HeaderValue::from_static(""));
         [(TIMESTAMP, HeaderValue::from(now.as_ms())), (SIGNATURE, value)]
