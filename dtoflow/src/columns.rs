@@ -1,14 +1,16 @@
 //! Between rows and types: keys, alias lists, positions; what cannot be read back names its table, column and key.
 
 use db::DbError;
-use domain::{AliasName, RecordId, StoreId, Timestamp, Urn};
+use domain::{AliasName, DtoType, RecordId, StoreId, TenantId, Timestamp, Urn};
+use prost::bytes::Bytes;
 use proto::records::v1::Evidence;
 
 use crate::{
     alias::AliasKey,
     history::{Digest, HistoryCause, HistoryEntry, HistoryEvent},
-    model::{AliasFound, StoreCount, StoreListAsk},
+    model::{AliasFound, StoreCount, StoreListAsk, Stored, Version},
     store::{Result, StoreError},
+    unit::IndexedRecord,
 };
 
 /// The store column: empty for tenant-scoped records.
@@ -19,6 +21,60 @@ pub(crate) fn store(store: Option<&StoreId>) -> &str {
 /// The id column; every URN that reaches a statement names a record.
 pub(crate) fn id(urn: &Urn) -> &str {
     urn.record_id().map_or("", RecordId::as_str)
+}
+
+/// The type column; every URN that reaches a statement names a record.
+pub(crate) fn type_of(urn: &Urn) -> &'static str {
+    match urn {
+        Urn::TenantRecord(_, collection, _) | Urn::StoreRecord(_, _, collection, _) => collection.dto_type().as_str(),
+        Urn::Tenant(_) | Urn::Store(_, _) => "",
+    }
+}
+
+/// The URN in a row.
+fn urn_of(tenant: &TenantId, dto_type: DtoType, store: &str, id: &str) -> Result<Urn> {
+    let broken = |column, cause: String| broken("dto", column, format!("{tenant} {dto_type} {store} {id}"), cause);
+    let record = id.parse().map_err(|error| broken("id", format!("{error}")))?;
+    if store.is_empty() {
+        return Ok(Urn::in_tenant(tenant, dto_type, &record));
+    }
+    let store = store.parse().map_err(|error| broken("store", format!("{error}")))?;
+    Ok(Urn::in_store(tenant, &store, dto_type, &record))
+}
+
+/// A record that is read: which key it answers, version, time, writer, tracking id, payload.
+pub(crate) type StoredRow = (i64, Version, i64, String, Option<String>, Option<Vec<u8>>);
+
+/// The record in a row.
+pub(crate) fn stored(
+    urn: &Urn,
+    (_, version, updated_at, written_by, tracking_id, payload): StoredRow,
+) -> Result<Stored> {
+    let broken = |column, cause: String| broken("dto", column, urn.to_string(), cause);
+    Ok(Stored {
+        version,
+        payload: payload.map(Bytes::from),
+        updated_at: Timestamp::from_ms(updated_at),
+        written_by: written_by.parse().map_err(|error| broken("written_by", format!("{error}")))?,
+        tracking_id: tracking_id
+            .map(|text| text.parse())
+            .transpose()
+            .map_err(|error| broken("tracking_id", format!("{error}")))?,
+    })
+}
+
+/// A record that a re-index walks over: position, tenant, type, store, id, payload, aliases.
+pub(crate) type WalkedRow = (i64, String, String, String, String, Vec<u8>, String);
+
+/// The record in a row.
+pub(crate) fn walked(row: WalkedRow) -> Result<IndexedRecord> {
+    let (position, tenant, dto_type, store, id, payload, aliases) = row;
+    let broken = |column, cause: String| broken("dto", column, format!("position {position}"), cause);
+    let tenant: TenantId = tenant.parse().map_err(|error| broken("tenant", format!("{error}")))?;
+    let dto_type: DtoType = dto_type.parse().map_err(|error| broken("dto_type", format!("{error}")))?;
+    let urn = urn_of(&tenant, dto_type, &store, &id)?;
+    let aliases = aliases_from_json(&aliases, || urn.to_string())?;
+    Ok(IndexedRecord { position, tenant, dto_type, urn, payload: Bytes::from(payload), aliases })
 }
 
 /// The aliases column.

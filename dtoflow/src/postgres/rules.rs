@@ -2,14 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use domain::{DtoType, TenantId};
-use prost::bytes::Bytes;
 use sqlx::PgConnection;
 
-use super::{
-    record::urn_of,
-    row::{aliases_from_json, aliases_to_json, broken},
-};
+use super::row::{WalkedRow, aliases_to_json, walked};
 use crate::{
     alias::AliasKey,
     store::Result,
@@ -46,21 +41,10 @@ pub(super) async fn put(conn: &mut PgConnection, rules: RulesRow) -> Result<()> 
     Ok(())
 }
 
-type WalkRow = (i64, String, String, String, String, Vec<u8>, String);
-
 pub(super) async fn walk(conn: &mut PgConnection, position: i64, limit: usize) -> Result<Vec<IndexedRecord>> {
-    let rows: Vec<WalkRow> =
+    let rows: Vec<WalkedRow> =
         sqlx::query_as(WALK).bind(position).bind(i64::try_from(limit).unwrap_or(i64::MAX)).fetch_all(conn).await?;
-    rows.into_iter()
-        .map(|(position, tenant, dto_type, store, id, payload, aliases)| {
-            let broken = |column, cause: String| broken("dto", column, format!("position {position}"), cause);
-            let tenant: TenantId = tenant.parse().map_err(|error| broken("tenant", format!("{error}")))?;
-            let dto_type: DtoType = dto_type.parse().map_err(|error| broken("dto_type", format!("{error}")))?;
-            let urn = urn_of(&tenant, dto_type, &store, &id)?;
-            let aliases = aliases_from_json(&aliases, || urn.to_string())?;
-            Ok(IndexedRecord { position, tenant, dto_type, urn, payload: Bytes::from(payload), aliases })
-        })
-        .collect()
+    rows.into_iter().map(walked).collect()
 }
 
 pub(super) async fn aliases_put(conn: &mut PgConnection, aliases: &[(i64, Vec<AliasKey>)]) -> Result<()> {

@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use domain::{DtoType, TenantId, Timestamp, Urn};
+use domain::{TenantId, Timestamp, Urn};
 use futures::TryStreamExt as _;
 use prost::bytes::Bytes;
 use serde::Serialize;
 use sqlx::SqliteConnection;
 
-use super::row::{aliases_from_json, aliases_to_json, broken, id, index, store};
+use super::row::{StoredRow, aliases_from_json, aliases_to_json, id, index, store, stored, type_of};
 use crate::{
     history,
     limits::{READ_BYTES_MAX, read_too_large},
@@ -78,13 +78,6 @@ impl Payloads {
             }
             Content::Delete => None,
         }
-    }
-}
-
-fn type_of(urn: &Urn) -> &'static str {
-    match urn {
-        Urn::TenantRecord(_, collection, _) | Urn::StoreRecord(_, _, collection, _) => collection.dto_type().as_str(),
-        Urn::Tenant(_) | Urn::Store(_, _) => "",
     }
 }
 
@@ -196,8 +189,6 @@ pub(super) async fn touch(conn: &mut SqliteConnection, touch: &Touch, now: Times
     Ok(keys.iter().map(|(_, store, id)| touched.contains(&(*store, *id))).collect())
 }
 
-type ReadRow = (i64, Version, i64, String, Option<String>, Option<Vec<u8>>);
-
 pub(super) async fn read(conn: &mut SqliteConnection, batch: ReadBatch) -> Result<Vec<Option<Stored>>> {
     let keys: Vec<_> = batch
         .keys
@@ -207,35 +198,16 @@ pub(super) async fn read(conn: &mut SqliteConnection, batch: ReadBatch) -> Resul
     let mut found: Vec<Option<Stored>> = batch.keys.iter().map(|_| None).collect();
     let mut bytes = 0;
     let keys = serde_json::to_string(&keys)?;
-    let mut rows = sqlx::query_as::<_, ReadRow>(READ).bind(batch.tenant.as_str()).bind(keys).fetch(conn);
-    while let Some((key, version, updated_at, written_by, tracking_id, payload)) = rows.try_next().await? {
-        let Some((slot, asked)) = found.get_mut(index(key)).zip(batch.keys.get(index(key))) else { continue };
-        bytes += payload.as_ref().map_or(0, Vec::len);
+    let mut rows = sqlx::query_as::<_, StoredRow>(READ).bind(batch.tenant.as_str()).bind(keys).fetch(conn);
+    while let Some(row) = rows.try_next().await? {
+        let key = index(row.0);
+        let Some((slot, asked)) = found.get_mut(key).zip(batch.keys.get(key)) else { continue };
+        let record = stored(&asked.urn, row)?;
+        bytes += record.payload.as_ref().map_or(0, Bytes::len);
         if bytes > READ_BYTES_MAX {
             return Err(read_too_large());
         }
-        let broken = |column, cause: String| broken("dto", column, asked.urn.to_string(), cause);
-        *slot = Some(Stored {
-            version,
-            payload: payload.map(Bytes::from),
-            updated_at: Timestamp::from_ms(updated_at),
-            written_by: written_by.parse().map_err(|error| broken("written_by", format!("{error}")))?,
-            tracking_id: tracking_id
-                .map(|text| text.parse())
-                .transpose()
-                .map_err(|error| broken("tracking_id", format!("{error}")))?,
-        });
+        *slot = Some(record);
     }
     Ok(found)
-}
-
-/// The URN of a row.
-pub(super) fn urn_of(tenant: &TenantId, dto_type: DtoType, store: &str, id: &str) -> Result<Urn> {
-    let broken = |column, cause: String| broken("dto", column, format!("{tenant} {dto_type} {store} {id}"), cause);
-    let record = id.parse().map_err(|error| broken("id", format!("{error}")))?;
-    if store.is_empty() {
-        return Ok(Urn::in_tenant(tenant, dto_type, &record));
-    }
-    let store = store.parse().map_err(|error| broken("store", format!("{error}")))?;
-    Ok(Urn::in_store(tenant, &store, dto_type, &record))
 }

@@ -1,6 +1,8 @@
 //! Where a statement's row belongs: which element of what was bound it answers.
 
-pub(super) use crate::columns::{aliases_from_json, aliases_to_json, broken, id, store};
+pub(super) use crate::columns::{
+    StoredRow, WalkedRow, aliases_from_json, aliases_to_json, broken, id, store, stored, type_of, walked,
+};
 
 /// The index that `jsonb_each` gave an element, which came from a slice.
 pub(super) fn index(key: i64) -> usize {
