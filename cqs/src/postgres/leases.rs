@@ -1,7 +1,6 @@
 //! Leases and leased rows.
 
-use std::collections::BTreeMap;
-
+use db::postgres::{Prune, by_tenant};
 use domain::Timestamp;
 
 use super::{PostgresUnit, arrays::queue_int, floors::Awaited};
@@ -139,12 +138,8 @@ impl Leases for PostgresUnit<'_> {
         .await?;
         let first = lapsed.first().map(|(_, _, expires_at)| Timestamp::from_ms(*expires_at));
         self.queues.floors.looked((Awaited::Leases, queue), (from, now), first);
-        let mut by_tenant: BTreeMap<String, Vec<i64>> = BTreeMap::new();
-        for (tenant, generation, _) in lapsed {
-            by_tenant.entry(tenant).or_default().push(generation);
-        }
         let mut found = Vec::new();
-        for (tenant, generations) in by_tenant {
+        for (tenant, generations) in by_tenant(lapsed.into_iter().map(|(tenant, generation, _)| (tenant, generation))) {
             let rows = sqlx::query(
                 "SELECT generation, queue, lane, store, owner, worker_id, expires_at FROM cqs_lease
                  WHERE tenant = $1 AND generation = ANY($2) AND expires_at <= $3
@@ -222,23 +217,7 @@ impl Leases for PostgresUnit<'_> {
     }
 
     async fn lapse_prune(&mut self, before: Timestamp, limit: usize) -> Result<(), StoreError> {
-        let old: Vec<(String, i64)> =
-            sqlx::query_as("SELECT tenant, generation FROM cqs_lapse WHERE at < $1 ORDER BY at LIMIT $2")
-                .bind(before.as_ms())
-                .bind(limit_int(limit))
-                .fetch_all(&mut *self.conn)
-                .await?;
-        let mut by_tenant: BTreeMap<String, Vec<i64>> = BTreeMap::new();
-        for (tenant, generation) in old {
-            by_tenant.entry(tenant).or_default().push(generation);
-        }
-        for (tenant, generations) in by_tenant {
-            sqlx::query("DELETE FROM cqs_lapse WHERE tenant = $1 AND generation = ANY($2)")
-                .bind(tenant)
-                .bind(generations)
-                .execute(&mut *self.conn)
-                .await?;
-        }
+        LAPSES_OVER.run(self.conn, before, limit_int(limit)).await?;
         Ok(())
     }
 
@@ -283,27 +262,20 @@ impl Leases for PostgresUnit<'_> {
     }
 
     async fn split_prune(&mut self, before: Timestamp, limit: usize) -> Result<(), StoreError> {
-        let old: Vec<(String, i64)> =
-            sqlx::query_as("SELECT tenant, generation FROM cqs_split WHERE at < $1 ORDER BY at LIMIT $2")
-                .bind(before.as_ms())
-                .bind(limit_int(limit))
-                .fetch_all(&mut *self.conn)
-                .await?;
-        let mut by_tenant: BTreeMap<String, Vec<i64>> = BTreeMap::new();
-        for (tenant, generation) in old {
-            by_tenant.entry(tenant).or_default().push(generation);
-        }
-        for (tenant, generations) in by_tenant {
-            sqlx::query("DELETE FROM cqs_split WHERE tenant = $1 AND generation = ANY($2) AND at < $3")
-                .bind(tenant)
-                .bind(generations)
-                .bind(before.as_ms())
-                .execute(&mut *self.conn)
-                .await?;
-        }
+        SPLITS_OVER.run(self.conn, before, limit_int(limit)).await?;
         Ok(())
     }
 }
+
+const LAPSES_OVER: Prune = Prune {
+    find: "SELECT tenant, generation FROM cqs_lapse WHERE at < $1 ORDER BY at LIMIT $2",
+    forget: "DELETE FROM cqs_lapse WHERE tenant = $1 AND generation = ANY($2) AND at < $3",
+};
+
+const SPLITS_OVER: Prune = Prune {
+    find: "SELECT tenant, generation FROM cqs_split WHERE at < $1 ORDER BY at LIMIT $2",
+    forget: "DELETE FROM cqs_split WHERE tenant = $1 AND generation = ANY($2) AND at < $3",
+};
 
 /// A lease is made and rows move to it, in one statement. The rows are locked by this unit already.
 const TAKE: &str = "

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use db::postgres::Prune;
 use domain::{TenantId, Timestamp};
 
 use super::{PostgresUnit, arrays::queue_int};
@@ -61,24 +62,12 @@ impl Paces for PostgresUnit<'_> {
     }
 
     async fn pace_prune(&mut self, before: Timestamp, limit: usize) -> Result<(), StoreError> {
-        let old: Vec<(String, i64)> =
-            sqlx::query_as("SELECT tenant, lane FROM cqs_pace WHERE at < $1 ORDER BY at LIMIT $2")
-                .bind(before.as_ms())
-                .bind(limit_int(limit))
-                .fetch_all(&mut *self.conn)
-                .await?;
-        let mut by_tenant: BTreeMap<String, Vec<i64>> = BTreeMap::new();
-        for (tenant, lane) in old {
-            by_tenant.entry(tenant).or_default().push(lane);
-        }
-        for (tenant, lanes) in by_tenant {
-            sqlx::query("DELETE FROM cqs_pace WHERE tenant = $1 AND lane = ANY($2) AND at < $3")
-                .bind(tenant)
-                .bind(lanes)
-                .bind(before.as_ms())
-                .execute(&mut *self.conn)
-                .await?;
-        }
+        PACES_OVER.run(self.conn, before, limit_int(limit)).await?;
         Ok(())
     }
 }
+
+const PACES_OVER: Prune = Prune {
+    find: "SELECT tenant, lane FROM cqs_pace WHERE at < $1 ORDER BY at LIMIT $2",
+    forget: "DELETE FROM cqs_pace WHERE tenant = $1 AND lane = ANY($2) AND at < $3",
+};

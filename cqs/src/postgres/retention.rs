@@ -1,7 +1,6 @@
 //! What is forgotten after its time.
 
-use std::collections::BTreeMap;
-
+use db::postgres::Prune;
 use domain::Timestamp;
 
 use super::PostgresUnit;
@@ -58,26 +57,11 @@ impl Retention for PostgresUnit<'_> {
     }
 
     async fn dead_prune(&mut self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
-        let old: Vec<(String, i64)> = sqlx::query_as(
-            "SELECT tenant, id FROM cqs_dead WHERE NOT of_operation AND at < $1 ORDER BY at, id LIMIT $2",
-        )
-        .bind(before.as_ms())
-        .bind(limit_int(limit))
-        .fetch_all(&mut *self.conn)
-        .await?;
-        let mut by_tenant: BTreeMap<String, Vec<i64>> = BTreeMap::new();
-        for (tenant, id) in old {
-            by_tenant.entry(tenant).or_default().push(id);
-        }
-        let mut forgotten = 0;
-        for (tenant, ids) in by_tenant {
-            let done = sqlx::query("DELETE FROM cqs_dead WHERE tenant = $1 AND id = ANY($2) AND NOT of_operation")
-                .bind(tenant)
-                .bind(ids)
-                .execute(&mut *self.conn)
-                .await?;
-            forgotten += usize::try_from(done.rows_affected()).unwrap_or(usize::MAX);
-        }
-        Ok(forgotten)
+        Ok(DEAD_OVER.run(self.conn, before, limit_int(limit)).await?)
     }
 }
+
+const DEAD_OVER: Prune = Prune {
+    find: "SELECT tenant, id FROM cqs_dead WHERE NOT of_operation AND at < $1 ORDER BY at, id LIMIT $2",
+    forget: "DELETE FROM cqs_dead WHERE tenant = $1 AND id = ANY($2) AND NOT of_operation AND at < $3",
+};

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use db::postgres::by_tenant;
 use domain::{SplitItem, TenantId, Timestamp, Urn};
 
 use super::{
@@ -201,12 +202,8 @@ impl Rows for PostgresUnit<'_> {
         .await?;
         let first = due.first().map(|(_, _, due_at)| Timestamp::from_ms(*due_at));
         self.queues.floors.looked((Awaited::Rows, queue), (from, now), first);
-        let mut by_tenant: BTreeMap<String, Vec<i64>> = BTreeMap::new();
-        for (tenant, id, _) in due {
-            by_tenant.entry(tenant).or_default().push(id);
-        }
         let mut found = Vec::new();
-        for (tenant, ids) in by_tenant {
+        for (tenant, ids) in by_tenant(due.into_iter().map(|(tenant, id, _)| (tenant, id))) {
             let rows = sqlx::query(
                 "SELECT id, lane, store, is_parent, dto_type, urn, alias, sla, tracking_id, attempts, due_at, alone,
                     lapses_alone, cursor, cause

@@ -1,7 +1,7 @@
 //! PostgreSQL: one database, any number of processes.
 //!
 //! In reading order: `open` (self-check, migrations, pools), `unit` (a unit of work and when it runs again), `reader`,
-//! `bells` (wake-ups between processes), `pin` (an old snapshot, for measuring).
+//! `prune` (forgetting, tenant by tenant), `bells` (wake-ups between processes), `pin` (an old snapshot, for measuring).
 //!
 //! Invariants
 //! - A unit of work is one explicit transaction, READ COMMITTED: each statement sees what was committed before it began.
@@ -24,6 +24,7 @@ mod bells;
 mod migrations;
 mod open;
 mod pin;
+mod prune;
 mod reader;
 mod self_check;
 #[cfg(test)]
@@ -47,6 +48,7 @@ use crate::{DbError, PostgresUrl};
 pub use bells::Bell;
 pub use open::OpenError;
 pub use pin::Pin;
+pub use prune::{Prune, by_tenant};
 pub use self_check::{SelfCheckError, VERSION_MIN};
 pub use unit::ATTEMPTS_MAX;
 

@@ -1,7 +1,6 @@
 //! Statements over `dto_history`. `$1` is the tenant.
 
-use std::collections::BTreeMap;
-
+use db::postgres::Prune;
 use domain::Timestamp;
 use sqlx::PgConnection;
 
@@ -43,15 +42,13 @@ const LIST: &str = "
     FROM dto_history WHERE tenant = $1 AND store = $2 AND label = $3 AND position < $4
     ORDER BY position DESC LIMIT $5";
 
-/// Over all tenants: `$1` among so many of the oldest, `$2` from before this time.
-const OLD: &str = "
-    SELECT tenant, position FROM (SELECT tenant, position, at FROM dto_history ORDER BY position LIMIT $1) AS oldest
-    WHERE at < $2";
-
-/// `$2` positions. What another process forgets already is left to it.
-const PRUNE: &str = "
-    DELETE FROM dto_history WHERE tenant = $1 AND position IN (
-        SELECT position FROM dto_history WHERE tenant = $1 AND position = ANY($2) FOR UPDATE SKIP LOCKED)";
+/// What another process forgets already is left to it.
+const OVER: Prune = Prune {
+    find: "SELECT tenant, position FROM (SELECT tenant, position, at FROM dto_history ORDER BY position LIMIT $2) AS oldest
+        WHERE at < $1",
+    forget: "DELETE FROM dto_history WHERE tenant = $1 AND position IN (
+        SELECT position FROM dto_history WHERE tenant = $1 AND position = ANY($2) AND at < $3 FOR UPDATE SKIP LOCKED)",
+};
 
 pub(super) async fn add(conn: &mut PgConnection, batch: &WriteBatch, notes: &Notes, now: Timestamp) -> Result<()> {
     let entries: Vec<_> =
@@ -109,16 +106,5 @@ pub(super) async fn list(conn: &mut PgConnection, ask: HistoryAsk) -> Result<Pag
 }
 
 pub(super) async fn prune(conn: &mut PgConnection, before: Timestamp, most: usize) -> Result<usize> {
-    let old: Vec<(String, i64)> =
-        sqlx::query_as(OLD).bind(limit_int(most)).bind(before.as_ms()).fetch_all(&mut *conn).await?;
-    let mut by_tenant: BTreeMap<String, Vec<i64>> = BTreeMap::new();
-    for (tenant, position) in old {
-        by_tenant.entry(tenant).or_default().push(position);
-    }
-    let mut forgotten = 0;
-    for (tenant, positions) in by_tenant {
-        let done = sqlx::query(PRUNE).bind(tenant).bind(positions).execute(&mut *conn).await?;
-        forgotten += usize::try_from(done.rows_affected()).unwrap_or(usize::MAX);
-    }
-    Ok(forgotten)
+    Ok(OVER.run(conn, before, limit_int(most)).await?)
 }
