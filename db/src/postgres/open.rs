@@ -7,7 +7,7 @@ use std::{
 };
 
 use sqlx::{
-    ConnectOptions as _, Connection as _, Executor as _,
+    ConnectOptions as _, Connection as _, Executor as _, PgConnection,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
@@ -21,6 +21,8 @@ const STATEMENTS_CACHED: usize = 512;
 const WRITERS_MAX: u32 = 16;
 /// Connections for reading, apart so that slow lists do not keep work waiting.
 const READERS_MAX: u32 = 6;
+/// Connections that listen to other processes.
+const LISTENERS: u32 = 1;
 /// Longest wait for a connection. Below the longest call (60 s), so that the caller learns why.
 const CONNECTION_WAIT: Duration = Duration::from_secs(10);
 /// Name in `pg_stat_activity`.
@@ -79,12 +81,11 @@ pub(super) async fn open(options: OpenOptions) -> Result<PostgresDb, OpenError> 
         .map_err(|error| OpenError::Url(error.to_string()))?
         .application_name(APPLICATION)
         .statement_cache_capacity(STATEMENTS_CACHED)
+        // Of no use without floats in texts, and the one thing at the start of a connection that PgBouncer refuses.
+        .extra_float_digits(None)
         // Notices are about statements of ours; what goes wrong comes as an error.
         .log_statements(tracing::log::LevelFilter::Off);
-    let mut conn = connect.connect().await.map_err(not_connected)?;
-    let mut other = connect.connect().await.map_err(not_connected)?;
-    Facts::of(&mut conn, &mut other).await.map_err(lost)?.check()?;
-    other.close().await?;
+    let mut conn = checked(&connect).await?;
     migrations::migrate(&mut conn, options.schema).await?;
     conn.close().await?;
     let pool = |most: u32| {
@@ -104,6 +105,25 @@ pub(super) async fn open(options: OpenOptions) -> Result<PostgresDb, OpenError> 
     };
     let inner = Inner { writers: pool(WRITERS_MAX), readers: pool(READERS_MAX), begun: AtomicU64::default() };
     Ok(PostgresDb { inner: Arc::new(inner) })
+}
+
+/// A connection to a server that passed the self-check.
+async fn checked(connect: &PgConnectOptions) -> Result<PgConnection, OpenError> {
+    let mut conn = connect.connect().await.map_err(not_connected)?;
+    let facts = async {
+        let mut other = connect.connect().await.map_err(not_connected)?;
+        let facts = Facts::of(&mut conn, &mut other).await.map_err(lost)?;
+        other.close().await?;
+        Ok::<_, OpenError>(facts)
+    };
+    // A pooler that has one connection to the server keeps the second one waiting for the first.
+    let facts = tokio::time::timeout(CONNECTION_WAIT, facts).await.map_err(|_| {
+        let seconds = CONNECTION_WAIT.as_secs();
+        let most = WRITERS_MAX + READERS_MAX + LISTENERS;
+        OpenError::Away(format!("no second connection within {seconds} s; a pooler needs {most} for each server"))
+    })??;
+    facts.check()?;
+    Ok(conn)
 }
 
 /// Why there is no connection: whoever is refused by name will be again.

@@ -88,6 +88,8 @@ impl Facts {
     /// What `conn` says; `other` is a second connection by the same way.
     pub(super) async fn of(conn: &mut PgConnection, other: &mut PgConnection) -> Result<Self, sqlx::Error> {
         type Row = (i32, String, String, String, String, String, bool);
+        // First, and without a prepared statement: behind a pooler those get lost, and this is what tells.
+        let own_connection = is_own(conn, other).await?;
         let (number, version, synchronous_commit, fsync, full_page_writes, encoding, writable): Row = sqlx::query_as(
             "SELECT current_setting('server_version_num')::int, current_setting('server_version'),
                 current_setting('synchronous_commit'), current_setting('fsync'), current_setting('full_page_writes'),
@@ -96,7 +98,6 @@ impl Facts {
         )
         .fetch_one(&mut *conn)
         .await?;
-        let own_connection = is_own(conn, other).await?;
         Ok(Self {
             version: (number.into(), version),
             synchronous_commit,
