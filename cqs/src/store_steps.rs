@@ -11,7 +11,7 @@ macro_rules! steps_of {
             }
 
             fn backlogs(&self) -> $crate::store::Step<'_, Vec<$crate::model::Backlog>> {
-                self.read((), |unit, ()| Box::pin($crate::steps::queue::backlogs(unit)))
+                self.read((), |unit, ()| Box::pin($crate::steps::overview::backlogs(unit)))
             }
 
             fn dequeue(

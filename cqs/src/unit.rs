@@ -11,9 +11,9 @@ use crate::{
     StoreError,
     audit::chain::{Anchor, ChainHash},
     model::{
-        Act, AuditOutcome, AuditRow, Backlog, Control, Counts, DeadLetter, DeadRange, DeadRow, FailureGroup, Head,
-        HeadChange, HeadKey, Lane, Lease, LedgerKey, Load, NewLane, Operation, OperationTally, Pace, PlaceReport,
-        Queue, RecordFate, RecordKey, RetryRule, Row, RowKind, SealedRow, SplitCounts,
+        Act, AuditOutcome, AuditRow, Control, Counts, DeadLetter, DeadRange, DeadRow, FailureGroup, Head, HeadChange,
+        HeadKey, Lane, Lease, LedgerKey, Load, NewLane, Operation, OperationTally, Pace, PlaceReport, Queue,
+        RecordFate, RecordKey, RetryRule, Row, RowKind, SealedRow, SplitCounts,
     },
 };
 
@@ -25,8 +25,6 @@ pub(crate) trait Queues: Send {
     fn queue_find(&mut self, name: &QueueName) -> impl Future<Output = Result<Option<Queue>>> + Send;
     /// Every queue, by key. They are few: one per service.
     fn queue_list(&mut self) -> impl Future<Output = Result<Vec<Queue>>> + Send;
-    /// How much waits and is leased in each queue, by key.
-    fn queue_backlogs(&mut self) -> impl Future<Output = Result<Vec<Backlog>>> + Send;
     /// Notes that a worker of the queue asked for work now.
     fn queue_polled(&mut self, queue: i64, now: Timestamp) -> impl Future<Output = Result<()>> + Send;
     /// Stores a queue by its name; its `id` and `polled_at` are not looked at. The store exclusivity of an existing queue
@@ -460,8 +458,9 @@ pub(crate) trait Clocked {
 
 /// How all of it stands, over all tenants. Only reads; costs as much as there are lanes with something in them.
 pub(crate) trait Overviews: Send {
-    /// What each queue holds in lanes of each kind; nothing of a kind may be missing.
-    fn load_list(&mut self) -> impl Future<Output = Result<Vec<Load>>> + Send;
+    /// What each queue holds in lanes of each kind; nothing of a kind may be missing. Of one lane at least so many waiting
+    /// rows are counted.
+    fn load_list(&mut self, counted: i64) -> impl Future<Output = Result<Vec<Load>>> + Send;
     /// Per queue the failures that no retry took over; of all queues at most `limit` are looked at.
     fn failed_list(&mut self, limit: i64) -> impl Future<Output = Result<Vec<(i64, i64)>>> + Send;
     /// Operations that are not seen finished, by what stops them.

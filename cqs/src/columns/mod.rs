@@ -22,7 +22,7 @@ pub(crate) use lane::{read_lane, read_lease, read_place};
 pub(crate) use ledger::{read_counts, read_pace};
 pub(crate) use operation::{bind_operation, read_operation};
 pub(crate) use overview::{read_failed, read_load, read_tally};
-pub(crate) use queue::{bind_queue, read_backlog, read_queue};
+pub(crate) use queue::{bind_queue, read_queue};
 pub(crate) use row::{company_columns, read_records, read_rows};
 
 use std::str::FromStr;

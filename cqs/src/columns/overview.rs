@@ -8,7 +8,7 @@ use crate::{
     model::{Load, OperationTally},
 };
 
-/// The columns `queue`, `kind`, `ready`, `delayed`, `leased`, `first_sla`.
+/// The columns `queue`, `kind`, `ready`, `delayed`, `cancelled`, `leased`, `first_sla`.
 pub(crate) fn read_load<R: ResultRow>(row: &R) -> Result<Load, StoreError> {
     let columns = Columns { table: "cqs_head", row, key: "kind" };
     Ok(Load {
@@ -16,6 +16,7 @@ pub(crate) fn read_load<R: ResultRow>(row: &R) -> Result<Load, StoreError> {
         kind: columns.parse("kind")?,
         ready: columns.get("ready")?,
         delayed: columns.get("delayed")?,
+        cancelled: columns.get("cancelled")?,
         leased: columns.get("leased")?,
         first_sla: columns.time_if("first_sla")?,
     })

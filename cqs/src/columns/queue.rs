@@ -6,7 +6,7 @@ use domain::ParentShape;
 use super::{Columns, alias_text};
 use crate::{
     StoreError,
-    model::{Backlog, Exclusive, Queue},
+    model::{Exclusive, Queue},
 };
 
 /// The columns `name`, `subscriptions`, `shapes` and `exclusive_by_store` of `cqs_queue`.
@@ -43,10 +43,4 @@ pub(crate) fn read_queue<R: ResultRow>(row: &R) -> Result<Queue, StoreError> {
         exclusive: if columns.get("exclusive_by_store")? { Exclusive::ByStore } else { Exclusive::No },
         polled_at: columns.time_if("polled_at")?,
     })
-}
-
-/// The columns `name`, `waiting` and `leased`.
-pub(crate) fn read_backlog<R: ResultRow>(row: &R) -> Result<Backlog, StoreError> {
-    let columns = Columns { table: "cqs_queue", row, key: "name" };
-    Ok(Backlog { queue: columns.parse("name")?, waiting: columns.get("waiting")?, leased: columns.get("leased")? })
 }

@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl Overviews for MemoryUnit {
-    async fn load_list(&mut self) -> Result<Vec<Load>, StoreError> {
+    async fn load_list(&mut self, _: i64) -> Result<Vec<Load>, StoreError> {
         let mut loads = Vec::new();
         for queue in &self.work.queues {
             for kind in [LaneKind::Operation, LaneKind::Ordinary, LaneKind::Split] {
@@ -48,8 +48,13 @@ impl MemoryUnit {
     fn load(&self, queue: i64, kind: LaneKind) -> Load {
         let gate =
             |lane: i64| self.work.lanes.get(&lane).filter(|(lane, _)| lane.kind == kind).map(|(lane, _)| lane.gate);
-        let here = |(of, row): &&(i64, Row)| *of == queue && gate(row.lane).is_some_and(|gate| !gate.cancelled);
-        let waiting = || self.work.waiting.values().filter(here).map(|(_, row)| row);
+        let here = |cancelled: bool| {
+            let here = move |(of, row): &&(i64, Row)| {
+                *of == queue && gate(row.lane).is_some_and(|gate| gate.cancelled == cancelled)
+            };
+            self.work.waiting.values().filter(here).map(|(_, row)| row)
+        };
+        let waiting = || here(false);
         let leases = self.work.leases.values().filter(|lease| lease.queue == queue && gate(lease.lane).is_some());
         let leased = leases
             .flat_map(|lease| self.work.leased.range((lease.generation, i64::MIN)..=(lease.generation, i64::MAX)));
@@ -59,6 +64,7 @@ impl MemoryUnit {
             kind,
             ready: count(waiting().filter(|row| row.due_at.is_none())),
             delayed: count(waiting().filter(|row| row.due_at.is_some())),
+            cancelled: count(here(true)),
             leased: count(leased),
             first_sla: claimable.map(|row| row.sla).min(),
         }

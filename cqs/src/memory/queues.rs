@@ -3,11 +3,7 @@
 use domain::{QueueName, Timestamp};
 
 use super::MemoryUnit;
-use crate::{
-    StoreError,
-    model::{Backlog, Queue},
-    unit::Queues,
-};
+use crate::{StoreError, model::Queue, unit::Queues};
 
 impl Queues for MemoryUnit {
     async fn queue_find(&mut self, name: &QueueName) -> Result<Option<Queue>, StoreError> {
@@ -16,20 +12,6 @@ impl Queues for MemoryUnit {
 
     async fn queue_list(&mut self) -> Result<Vec<Queue>, StoreError> {
         Ok(self.work.queues.clone())
-    }
-
-    async fn queue_backlogs(&mut self) -> Result<Vec<Backlog>, StoreError> {
-        let count = |rows: usize| i64::try_from(rows).unwrap_or(i64::MAX);
-        let backlog = |queue: &Queue| {
-            let lease_is_here =
-                |generation: &i64| self.work.leases.get(generation).is_some_and(|lease| lease.queue == queue.id);
-            Backlog {
-                queue: queue.name.clone(),
-                waiting: count(self.work.waiting.values().filter(|(id, _)| *id == queue.id).count()),
-                leased: count(self.work.leased.keys().filter(|(generation, _)| lease_is_here(generation)).count()),
-            }
-        };
-        Ok(self.work.queues.iter().map(backlog).collect())
     }
 
     async fn queue_polled(&mut self, queue: i64, now: Timestamp) -> Result<(), StoreError> {

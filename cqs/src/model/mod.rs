@@ -19,6 +19,6 @@ pub use failure::{DeadRange, DeadRow, Failure, FateState, Lineage, RecordFate, R
 pub use lane::{Head, HeadChange, HeadKey, Lane, LaneClass, Lease, NewLane, SplitCounts};
 pub use ledger::{Counts, LedgerKey, QueueCounts};
 pub use operation::{DeadLetter, FailureGroup, Operation, OperationReport, StageReport};
-pub use overview::{COUNTED_MAX, Load, OperationTally, Overview, QueueReport};
+pub use overview::{BACKLOG_MAX, COUNTED_MAX, Load, OperationTally, Overview, QueueReport};
 pub use queue::{Backlog, Exclusive, Queue};
 pub use row::{CoalesceKey, Company, RecordKey, Row, RowKind, coalesce_key, coalesce_key_ref, record_key};

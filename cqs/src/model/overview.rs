@@ -7,6 +7,9 @@ use super::{Act, Queue};
 /// Waiting rows of one lane, and failures of all queues, are counted to here: beyond it only "many" matters, and an
 /// engine that keeps no counts has to look at each.
 pub const COUNTED_MAX: i64 = 100_000;
+/// Waiting rows of one lane are counted to here where how many they are is what was asked. An engine that keeps no counts
+/// needs some hundred milliseconds for a million.
+pub const BACKLOG_MAX: i64 = 1_000_000;
 
 /// What there is to do in a queue in lanes of one kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,10 +18,12 @@ pub struct Load {
     pub queue: i64,
     /// Of which lanes.
     pub kind: LaneKind,
-    /// Rows that may be leased; in one lane counted to [`COUNTED_MAX`] at least.
+    /// Rows that may be leased; in one lane counted to the asked number at least.
     pub ready: i64,
     /// Deferred and backing-off rows; likewise.
     pub delayed: i64,
+    /// Rows of cancelled operations that are not removed yet; likewise. Everywhere else they count as cancelled.
+    pub cancelled: i64,
     /// Rows under a lease.
     pub leased: i64,
     /// The earliest SLA of ready rows of lanes that are not closed.

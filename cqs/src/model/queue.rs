@@ -19,13 +19,12 @@ pub struct Queue {
     pub polled_at: Option<Timestamp>,
 }
 
-/// How much is to be done in a queue, parents counted like labels. Where rows are counted, no more than a million of a sort
-/// are.
+/// How much is to be done in a queue, parents counted like labels; see [`super::BACKLOG_MAX`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Backlog {
     /// Its name.
     pub queue: QueueName,
-    /// Rows that wait, deferred and backing-off ones included.
+    /// Rows that wait: deferred and backing-off ones too, and those of cancelled operations that are still to be removed.
     pub waiting: i64,
     /// Rows under a lease.
     pub leased: i64,

@@ -7,60 +7,13 @@ use super::PostgresUnit;
 use crate::{
     StoreError,
     columns::{read_failed, read_load, read_tally},
-    model::{COUNTED_MAX, Load, OperationTally},
+    model::{Load, OperationTally},
     unit::Overviews,
 };
 
 impl Overviews for PostgresUnit<'_> {
-    async fn load_list(&mut self) -> Result<Vec<Load>, StoreError> {
-        // What a cancelled lane still has counts as cancelled.
-        let rows = sqlx::query(
-            "SELECT p.queue, p.kind, sum(p.ready)::bigint AS ready, sum(p.delayed)::bigint AS delayed,
-                sum(p.leased)::bigint AS leased, min(p.first_sla) AS first_sla
-             FROM (
-                SELECT p.queue, p.kind,
-                    (SELECT count(*) FROM (
-                        SELECT 1 FROM cqs_waiting w
-                        WHERE w.tenant = p.tenant AND w.lane = p.lane AND w.queue = p.queue AND w.due_at IS NULL
-                        LIMIT $1
-                    ) counted) AS ready,
-                    0 AS delayed, 0 AS leased,
-                    CASE WHEN NOT l.closed THEN (
-                        SELECT min(least(
-                            (SELECT w.sla FROM cqs_waiting w
-                                WHERE w.tenant = h.tenant AND w.lane = h.lane AND w.queue = h.queue AND w.store = h.store
-                                    AND NOT w.is_parent AND w.due_at IS NULL AND w.sla >= h.label_sla
-                                ORDER BY w.sla LIMIT 1),
-                            (SELECT w.sla FROM cqs_waiting w
-                                WHERE w.tenant = h.tenant AND w.lane = h.lane AND w.queue = h.queue AND w.store = h.store
-                                    AND w.is_parent AND w.due_at IS NULL AND w.sla >= h.parent_sla
-                                ORDER BY w.sla LIMIT 1)
-                        )) FROM cqs_head h
-                        WHERE h.tenant = p.tenant AND h.lane = p.lane AND h.queue = p.queue
-                    ) END AS first_sla
-                FROM cqs_place p JOIN cqs_lane l ON l.tenant = p.tenant AND l.lane = p.lane
-                WHERE l.cancelled_at IS NULL
-                UNION ALL
-                SELECT d.queue, l.kind, 0, count(*), 0, NULL
-                FROM cqs_queue q
-                CROSS JOIN LATERAL (
-                    SELECT w.queue, w.tenant, w.lane FROM cqs_waiting w
-                    WHERE w.queue = q.queue AND w.due_at IS NOT NULL LIMIT $1
-                ) d
-                JOIN cqs_lane l ON l.tenant = d.tenant AND l.lane = d.lane
-                WHERE l.cancelled_at IS NULL
-                GROUP BY d.queue, l.kind
-                UNION ALL
-                SELECT s.queue, l.kind, 0, 0, count(*), NULL
-                FROM cqs_lease s
-                JOIN cqs_lane l ON l.tenant = s.tenant AND l.lane = s.lane
-                JOIN cqs_leased r ON r.tenant = s.tenant AND r.lease = s.generation
-                GROUP BY s.queue, l.kind
-             ) p GROUP BY p.queue, p.kind ORDER BY p.queue, p.kind",
-        )
-        .bind(COUNTED_MAX)
-        .fetch_all(&mut *self.conn)
-        .await?;
+    async fn load_list(&mut self, counted: i64) -> Result<Vec<Load>, StoreError> {
+        let rows = sqlx::query(LOADS).bind(counted).fetch_all(&mut *self.conn).await?;
         rows.iter().map(read_load).collect()
     }
 
@@ -92,3 +45,47 @@ impl Overviews for PostgresUnit<'_> {
         read_tally(&row)
     }
 }
+
+/// What a queue holds in lanes of each kind; of what waits ready in one lane, and delayed in one queue, `$1` at most are counted.
+/// What a cancelled lane still has is counted apart: everywhere else it counts as cancelled.
+const LOADS: &str = "
+SELECT p.queue, p.kind, sum(p.ready)::bigint AS ready, sum(p.delayed)::bigint AS delayed,
+    sum(p.cancelled)::bigint AS cancelled, sum(p.leased)::bigint AS leased, min(p.first_sla) AS first_sla
+FROM (
+    SELECT p.queue, l.kind, CASE WHEN l.cancelled_at IS NULL THEN n.counted ELSE 0 END AS ready, 0 AS delayed,
+        CASE WHEN l.cancelled_at IS NULL THEN 0 ELSE n.counted END AS cancelled, 0 AS leased,
+        CASE WHEN l.cancelled_at IS NULL AND NOT l.closed THEN (
+            SELECT min(least(
+                (SELECT w.sla FROM cqs_waiting w
+                    WHERE w.tenant = h.tenant AND w.lane = h.lane AND w.queue = h.queue AND w.store = h.store
+                        AND NOT w.is_parent AND w.due_at IS NULL AND w.sla >= h.label_sla
+                    ORDER BY w.sla LIMIT 1),
+                (SELECT w.sla FROM cqs_waiting w
+                    WHERE w.tenant = h.tenant AND w.lane = h.lane AND w.queue = h.queue AND w.store = h.store
+                        AND w.is_parent AND w.due_at IS NULL AND w.sla >= h.parent_sla
+                    ORDER BY w.sla LIMIT 1)))
+            FROM cqs_head h WHERE h.tenant = p.tenant AND h.lane = p.lane AND h.queue = p.queue
+        ) END AS first_sla
+    FROM cqs_place p JOIN cqs_lane l ON l.tenant = p.tenant AND l.lane = p.lane
+    CROSS JOIN LATERAL (
+        SELECT count(*) AS counted FROM (
+            SELECT 1 FROM cqs_waiting w
+            WHERE w.tenant = p.tenant AND w.lane = p.lane AND w.queue = p.queue AND w.due_at IS NULL
+            LIMIT $1) AS ready) AS n
+    UNION ALL
+    SELECT d.queue, l.kind, 0, count(*) FILTER (WHERE l.cancelled_at IS NULL),
+        count(*) FILTER (WHERE l.cancelled_at IS NOT NULL), 0, NULL
+    FROM cqs_queue q
+    CROSS JOIN LATERAL (
+        SELECT w.queue, w.tenant, w.lane FROM cqs_waiting w
+        WHERE w.queue = q.queue AND w.due_at IS NOT NULL LIMIT $1) AS d
+    JOIN cqs_lane l ON l.tenant = d.tenant AND l.lane = d.lane
+    GROUP BY d.queue, l.kind
+    UNION ALL
+    SELECT s.queue, l.kind, 0, 0, 0, count(*), NULL
+    FROM cqs_lease s
+    JOIN cqs_lane l ON l.tenant = s.tenant AND l.lane = s.lane
+    JOIN cqs_leased r ON r.tenant = s.tenant AND r.lease = s.generation
+    GROUP BY s.queue, l.kind
+) AS p
+GROUP BY p.queue, p.kind ORDER BY p.queue, p.kind";

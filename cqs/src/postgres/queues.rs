@@ -5,14 +5,10 @@ use domain::{QueueName, Timestamp};
 use super::{PostgresUnit, arrays::queue_int};
 use crate::{
     StoreError,
-    columns::{bind_queue, read_backlog, read_queue},
-    model::{Backlog, Queue},
+    columns::{bind_queue, read_queue},
+    model::Queue,
     unit::Queues,
 };
-
-/// Rows of a queue counted at most, ready and delayed ones each: more are told as so many. Counting a million takes some
-/// hundred milliseconds.
-const COUNTED_MAX: i64 = 1_000_000;
 
 impl Queues for PostgresUnit<'_> {
     async fn queue_find(&mut self, name: &QueueName) -> Result<Option<Queue>, StoreError> {
@@ -45,28 +41,6 @@ impl Queues for PostgresUnit<'_> {
         .execute(&mut *self.conn)
         .await?;
         Ok(())
-    }
-
-    async fn queue_backlogs(&mut self) -> Result<Vec<Backlog>, StoreError> {
-        let rows = sqlx::query(
-            "SELECT q.name,
-                (SELECT count(*) FROM (
-                    SELECT 1 FROM cqs_place p CROSS JOIN LATERAL (
-                        SELECT 1 FROM cqs_waiting w
-                        WHERE w.tenant = p.tenant AND w.lane = p.lane AND w.queue = q.queue AND w.due_at IS NULL OFFSET 0)
-                        AS ready
-                    WHERE p.queue = q.queue LIMIT $1) AS counted)
-                + (SELECT count(*) FROM (
-                    SELECT 1 FROM cqs_waiting w WHERE w.queue = q.queue AND w.due_at IS NOT NULL LIMIT $1) AS counted) AS waiting,
-                (SELECT count(*) FROM (
-                    SELECT 1 FROM cqs_lease l JOIN cqs_leased r ON r.tenant = l.tenant AND r.lease = l.generation
-                    WHERE l.queue = q.queue LIMIT $1) AS counted) AS leased
-             FROM cqs_queue q ORDER BY q.queue",
-        )
-        .bind(COUNTED_MAX)
-        .fetch_all(&mut *self.conn)
-        .await?;
-        rows.iter().map(read_backlog).collect()
     }
 
     async fn queue_put(&mut self, queue: &Queue) -> Result<(), StoreError> {

@@ -9,20 +9,24 @@ use crate::{
 };
 
 impl Overviews for SqliteUnit<'_> {
-    async fn load_list(&mut self) -> Result<Vec<Load>, StoreError> {
-        // Waiting rows are counted by their heads. What a cancelled lane still has counts as cancelled.
+    async fn load_list(&mut self, _: i64) -> Result<Vec<Load>, StoreError> {
+        // Waiting rows are counted by their heads, so this costs as much as there are lanes and leased rows.
         let rows = sqlx::query(
-            "SELECT queue, kind, sum(ready) AS ready, sum(delayed) AS delayed, sum(leased) AS leased,
-                min(first_sla) AS first_sla
+            "SELECT queue, kind, sum(ready) AS ready, sum(delayed) AS delayed, sum(cancelled) AS cancelled,
+                sum(leased) AS leased, min(first_sla) AS first_sla
              FROM (
-                SELECT h.queue, l.kind, h.ready_labels + h.ready_parents AS ready, h.delayed, 0 AS leased,
+                SELECT h.queue, l.kind, h.ready_labels + h.ready_parents AS ready, h.delayed, 0 AS cancelled, 0 AS leased,
                     CASE WHEN l.closed = 0
                         THEN min(coalesce(h.label_sla, h.parent_sla), coalesce(h.parent_sla, h.label_sla))
                     END AS first_sla
                 FROM cqs_head h JOIN cqs_lane l ON l.lane = h.lane
                 WHERE l.cancelled_at IS NULL
                 UNION ALL
-                SELECT s.queue, l.kind, 0, 0, count(*), NULL
+                SELECT h.queue, l.kind, 0, 0, h.ready_labels + h.ready_parents + h.delayed, 0, NULL
+                FROM cqs_head h JOIN cqs_lane l ON l.lane = h.lane
+                WHERE l.cancelled_at IS NOT NULL
+                UNION ALL
+                SELECT s.queue, l.kind, 0, 0, 0, count(*), NULL
                 FROM cqs_lease s JOIN cqs_lane l ON l.lane = s.lane JOIN cqs_leased r ON r.lease = s.generation
                 GROUP BY s.queue, l.kind
              ) GROUP BY queue, kind ORDER BY queue, kind",

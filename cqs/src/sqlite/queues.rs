@@ -5,8 +5,8 @@ use domain::{QueueName, Timestamp};
 use super::SqliteUnit;
 use crate::{
     StoreError,
-    columns::{bind_queue, read_backlog, read_queue},
-    model::{Backlog, Queue},
+    columns::{bind_queue, read_queue},
+    model::Queue,
     unit::Queues,
 };
 
@@ -28,21 +28,6 @@ impl Queues for SqliteUnit<'_> {
         .fetch_all(&mut *self.conn)
         .await?;
         rows.iter().map(read_queue).collect()
-    }
-
-    async fn queue_backlogs(&mut self) -> Result<Vec<Backlog>, StoreError> {
-        // Waiting rows are counted by their heads, so this costs as much as there are lanes and leased rows.
-        let rows = sqlx::query(
-            "SELECT name,
-                (SELECT coalesce(sum(ready_labels + ready_parents + delayed), 0)
-                    FROM cqs_head WHERE cqs_head.queue = cqs_queue.queue) AS waiting,
-                (SELECT count(*) FROM cqs_lease JOIN cqs_leased ON cqs_leased.lease = cqs_lease.generation
-                    WHERE cqs_lease.queue = cqs_queue.queue) AS leased
-             FROM cqs_queue ORDER BY queue",
-        )
-        .fetch_all(&mut *self.conn)
-        .await?;
-        rows.iter().map(read_backlog).collect()
     }
 
     async fn queue_polled(&mut self, queue: i64, now: Timestamp) -> Result<(), StoreError> {

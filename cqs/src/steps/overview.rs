@@ -4,7 +4,7 @@ use domain::LaneKind;
 
 use crate::{
     StoreError,
-    model::{COUNTED_MAX, Overview, QueueReport},
+    model::{BACKLOG_MAX, Backlog, COUNTED_MAX, Overview, Queue, QueueReport},
     unit::Unit,
 };
 
@@ -12,7 +12,7 @@ use crate::{
 pub(crate) async fn overview<U: Unit>(unit: &mut U) -> Result<Overview, StoreError> {
     let brake = unit.brake_find().await?;
     let queues = unit.queue_list().await?;
-    let mut loads = unit.load_list().await?;
+    let mut loads = unit.load_list(COUNTED_MAX).await?;
     if brake.is_some() {
         // What the brake stops is not late by itself.
         for load in loads.iter_mut().filter(|load| load.kind == LaneKind::Operation) {
@@ -26,4 +26,17 @@ pub(crate) async fn overview<U: Unit>(unit: &mut U) -> Result<Overview, StoreErr
         queue,
     });
     Ok(Overview { queues: queues.collect(), operations: unit.operation_tally().await?, brake })
+}
+
+/// How much is to be done in each queue, by the same counts.
+pub(crate) async fn backlogs<U: Unit>(unit: &mut U) -> Result<Vec<Backlog>, StoreError> {
+    let queues = unit.queue_list().await?;
+    let loads = unit.load_list(BACKLOG_MAX).await?;
+    let backlog = |queue: Queue| {
+        let of_queue = || loads.iter().filter(|load| load.queue == queue.id);
+        let waiting = of_queue().map(|load| load.ready + load.delayed + load.cancelled).sum();
+        let leased = of_queue().map(|load| load.leased).sum();
+        Backlog { queue: queue.name, waiting, leased }
+    };
+    Ok(queues.into_iter().map(backlog).collect())
 }

@@ -2,12 +2,7 @@
 
 use domain::{ErrorCode, QueueName, Refusal};
 
-use crate::{
-    StoreError,
-    model::{Backlog, Queue},
-    store::ConfigureAsk,
-    unit::Unit,
-};
+use crate::{StoreError, model::Queue, store::ConfigureAsk, unit::Unit};
 
 /// Makes or changes a queue; true when it was made.
 pub(crate) async fn configure_queue<U: Unit>(unit: &mut U, ask: ConfigureAsk) -> Result<bool, StoreError> {
@@ -26,11 +21,6 @@ pub(crate) async fn configure_queue<U: Unit>(unit: &mut U, ask: ConfigureAsk) ->
     };
     unit.queue_put(&queue).await?;
     Ok(found.is_none())
-}
-
-/// How much is to be done in each queue.
-pub(crate) async fn backlogs<U: Unit>(unit: &mut U) -> Result<Vec<Backlog>, StoreError> {
-    unit.queue_backlogs().await
 }
 
 /// The queue, or the refusal that says it does not exist yet.

@@ -34,6 +34,13 @@ mod scenario_impl {
         (load.ready, load.delayed, load.leased)
     }
 
+    /// Waiting and leased.
+    async fn backlog(world: &World, queue: &str) -> (i64, i64) {
+        let all = world.store.backlogs().await.unwrap();
+        let of_queue = all.iter().find(|backlog| backlog.queue.as_str() == queue).unwrap();
+        (of_queue.waiting, of_queue.leased)
+    }
+
     /// An operation whose parent was split into so many links, none of them leased.
     async fn opened(world: &mut World, tracking_id: &str, labels: usize) {
         world.inject(refresh(tracking_id)).await.unwrap();
@@ -112,6 +119,7 @@ mod scenario_impl {
         world.control("op-2", Action::Cancel(Cancel {})).await.unwrap();
         let cancelled = overview(&world).await;
         assert_eq!(counts(of(&cancelled, ECC).operations), (3, 0, 1));
+        assert_eq!(backlog(&world, ECC).await, (4, 1), "what is to be removed is still to be done");
         assert_eq!(
             cancelled.operations,
             Some(OperationTally { cancelling: 1, paused: 1, ..OperationTally::default() })
@@ -121,6 +129,7 @@ mod scenario_impl {
         let over = overview(&world).await;
         assert_eq!(over.operations, Some(OperationTally { paused: 1, ..OperationTally::default() }));
         assert_eq!(counts(of(&over, ECC).operations), (3, 0, 0));
+        assert_eq!(backlog(&world, ECC).await, (3, 0));
     }
 
     pub async fn what_failed_counts_until_a_retry_takes_it_over(mut world: World) {

@@ -34,7 +34,6 @@ const OVER_ALL_TENANTS: &[(&str, &str)] = &[
     ("SELECT lane FROM cqs_operation o WHERE finished_at IS NOT NULL", UPKEEP),
     ("SELECT tenant, id FROM cqs_dead WHERE NOT of_operation", UPKEEP),
     ("SELECT tenant, lane, queue FROM cqs_retry WHERE NOT done", UPKEEP),
-    ("SELECT q.name, (SELECT count(*) FROM ( SELECT 1 FROM cqs_place", LISTS),
     ("SELECT p.queue, p.kind, sum(p.ready)::bigint", LISTS),
     ("SELECT queue, count(*) AS failed FROM (SELECT queue FROM cqs_dead", LISTS),
     ("SELECT count(*) FILTER (WHERE c.cancelled_at IS NOT NULL) AS cancelling", LISTS),
