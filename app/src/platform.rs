@@ -47,6 +47,10 @@ const SPACE_MIN_BYTES: u64 = 16 * 1024 * 1024;
 /// database nothing, however often it is done.
 const DATABASE_ASKED_EVERY: Duration = Duration::from_secs(2);
 
+/// Between two looks whether tables have grown: in a second come some ten thousand rows at most, over which even the worst plan
+/// does not walk long.
+const GROWN_ASKED_EVERY: Duration = Duration::from_secs(1);
+
 /// An open database.
 #[derive(Debug, Clone)]
 pub struct Database(Engine);
@@ -295,7 +299,8 @@ impl Platform {
             shutdown.tasks.spawn(async move {
                 tokio::select! {
                     () = soft.cancelled() => {}
-                    () = ask(db, answered) => {}
+                    () = ask(db.clone(), answered) => {}
+                    () = look_at_grown(db) => {}
                 }
             });
         }
@@ -330,6 +335,19 @@ async fn ask(db: PostgresDb, answered: Arc<AtomicBool>) {
             }
         }
         tokio::time::sleep(DATABASE_ASKED_EVERY).await;
+    }
+}
+
+/// Has the database look at tables that have grown a lot, so that it plans for what they hold now.
+async fn look_at_grown(db: PostgresDb) {
+    loop {
+        tokio::time::sleep(GROWN_ASKED_EVERY).await;
+        match db.look_at_grown().await {
+            Ok(tables) if tables.is_empty() => {}
+            Ok(tables) => tracing::debug!(?tables, "looked at because they have grown"),
+            // It does so by itself later.
+            Err(error) => tracing::debug!(%error, "tables that have grown were not looked at"),
+        }
     }
 }
 

@@ -38,6 +38,8 @@ mod queues;
 mod retention;
 mod rows;
 mod tenants;
+#[cfg(test)]
+mod tests;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},

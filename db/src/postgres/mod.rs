@@ -1,7 +1,7 @@
 //! PostgreSQL: one database, any number of processes.
 //!
 //! In reading order: `open` (self-check, migrations, pools), `unit` (a unit of work and when it runs again), `reader`,
-//! `prune` (forgetting, tenant by tenant), `bells` (wake-ups between processes), `pin` (an old snapshot, for measuring).
+//! `prune` (forgetting, tenant by tenant), `statistics` (of tables that grow fast), `bells` (wake-ups between processes), `pin` (an old snapshot, for measuring).
 //!
 //! Invariants
 //! - A unit of work is one explicit transaction, READ COMMITTED: each statement sees what was committed before it began.
@@ -27,6 +27,7 @@ mod pin;
 mod prune;
 mod reader;
 mod self_check;
+mod statistics;
 #[cfg(test)]
 mod tests;
 mod unit;
