@@ -42,7 +42,9 @@ async fn killed_in_both_stages_each_link_is_enqueued_once() {
     let labels = number("RESHELF_TWO_STAGE_LABELS", LABELS);
     let (all, seed) = (stores * labels, number("RESHELF_KILL_SEED", 42));
     let random = SeededIds::new(seed);
-    let mut topology = Topology::dev(DevOptions { demo: false, ..DevOptions::default() }).await;
+    // In full it is more than an operator may start alone by default.
+    let approval_above = Some(u32::try_from(all).expect("few"));
+    let mut topology = Topology::dev(DevOptions { demo: false, approval_above, ..DevOptions::default() }).await;
     let shelf = written(&topology, stores, usize::try_from(labels).expect("few")).await;
     topology.quiet_within(limit(all)).await;
     shelf.import(&topology.doors, vec![shelf.design("poster", 2)]).await;
