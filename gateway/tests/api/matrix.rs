@@ -1,7 +1,7 @@
 //! Every operation of the document × who asks × what for. Fails when an operation has no policy row.
 //!
 //! Who: nobody; a token that is over; one for another audience; one without the scope; one that may only read; the right
-//! one; one of another tenant. What for: one's own, another tenant's, one that is unknown there, one that is unknown, one
+//! one; one of another tenant; one of another store. What for: one's own, another tenant's, one that is unknown there, one that is unknown, one
 //! that was deleted.
 
 use http::StatusCode;
@@ -236,6 +236,7 @@ async fn the_matrix_holds() {
         callers_without_the_scope(&world, &policy).await;
         if policy.names_tenant {
             objects(&world, &policy).await;
+            tokens_of_another_store(&world, &policy).await;
         } else {
             let elsewhere = world.token_with(|claims| claims.tenants = vec!["nobody".parse().unwrap()]);
             let answer = ask(&world, Some(&elsewhere), (policy.ask)("acme")).await;
@@ -304,6 +305,33 @@ async fn objects(world: &World, policy: &Policy) {
         assert_eq!(answer.text(), nowhere.text(), "{id}: {what} and one of an unknown tenant must look the same");
         assert_eq!(names(&answer), names(&nowhere), "{id}, {what}: the headers");
     }
+}
+
+/// Lists of a tenant: for a token of some stores they are those stores'.
+const LISTS: &[&str] = &["list_stores", "list_tenant_operations"];
+
+/// Whatever it may do, and to whatever of the tenant: a token of another store finds nothing there.
+async fn tokens_of_another_store(world: &World, policy: &Policy) {
+    let (id, before) = (policy.id, done(world));
+    let elsewhere = world.token_with(|claims| {
+        claims.stores = Some(vec![("acme".parse().unwrap(), "s9".parse().unwrap())]);
+    });
+    let answer = ask(world, Some(&elsewhere), (policy.ask)("acme")).await;
+    if LISTS.contains(&id) {
+        assert!(answer.status.is_success(), "{id} of no store: {}", answer.text());
+        let shown = answer.text();
+        assert!(!["\"s1\"", "\"s2\"", "op-1", "op-2"].iter().any(|other| shown.contains(other)), "{id} shows {shown}");
+    } else {
+        let nowhere = ask(world, Some(&elsewhere), (policy.ask)("nobody")).await;
+        assert_eq!(answer.status, StatusCode::NOT_FOUND, "{id} of another store: {}", answer.text());
+        assert_eq!(
+            answer.text(),
+            nowhere.text(),
+            "{id}: another store's and one of an unknown tenant must look the same"
+        );
+        assert_eq!(names(&answer), names(&nowhere), "{id} of another store: the headers");
+    }
+    assert_eq!(done(world), before, "{id} did something at another store");
 }
 
 async fn missing_records_are_told_alike(world: &World, unknown: (String, Option<Value>)) {
