@@ -3,7 +3,11 @@
 //! Advisory databases need a network and, for some of these, know nothing (a library's C code, a repaired default). The list
 //! is `tests/advisory-floors.json`; `scripts/sbom.sh` writes the bill of materials.
 
-use std::{collections::BTreeMap, fs};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    process::Command,
+};
 
 use cargo_metadata::{MetadataCommand, semver::Version};
 use serde_json::Value;
@@ -71,5 +75,29 @@ fn unsafe_code_is_forbidden_everywhere() {
     for package in metadata.packages {
         let manifest = fs::read_to_string(&package.manifest_path).expect("a manifest");
         assert!(manifest.contains("[lints]\nworkspace = true"), "{} does not take over the lints", package.name);
+    }
+}
+
+/// The bill of materials has what the programs are built of, in the versions of the lock file, and nothing that only tests use.
+#[test]
+fn the_bill_of_materials_is_what_is_built_in() {
+    let written = Command::new("bash").arg(workspace_root().join("scripts/sbom.sh")).output().expect("bash runs");
+    assert!(written.status.success(), "{}", String::from_utf8_lossy(&written.stderr));
+    let bill: Value = serde_json::from_slice(&written.stdout).expect("the bill is JSON");
+    assert_eq!((&bill["bomFormat"], &bill["specVersion"]), (&"CycloneDX".into(), &"1.5".into()));
+    let locked: BTreeSet<String> =
+        locked().into_iter().map(|(name, version)| format!("pkg:cargo/{name}@{version}")).collect();
+    let mut names = BTreeSet::new();
+    for component in bill["components"].as_array().expect("components") {
+        let purl = component["purl"].as_str().expect("a purl");
+        assert!(locked.contains(purl), "{purl} is not in the lock file");
+        assert!(component["licenses"][0]["expression"].is_string(), "{purl} has no licence");
+        names.insert(component["name"].as_str().expect("a name"));
+    }
+    for name in ["aws-lc-sys", "axum", "libsqlite3-sys", "resvg", "rustls", "tonic"] {
+        assert!(names.contains(name), "{name} is missing");
+    }
+    for name in ["bolero", "cargo_metadata", "proptest", "rxing"] {
+        assert!(!names.contains(name), "{name} is in no program");
     }
 }
