@@ -7,11 +7,15 @@ use daemon::{
     identity::{ServiceCredentials, ServiceKey},
 };
 use domain::{Clock, ServiceName};
+use prost::bytes::{Buf, BufMut, Bytes};
 use proto::{
     CqsClient, DtoFlowClient, EccTriggersClient, ExporterTriggersClient, StudioTriggersClient, Transport, cqs_client,
     dtoflow_client, ecc_triggers_client, exporter_triggers_client, refusal_from_status, studio_triggers_client,
 };
-use tonic::Status;
+use tonic::{
+    Status,
+    codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder},
+};
 
 /// Ways into the platform and the triggers, and everybody's keys.
 #[derive(Debug, Clone)]
@@ -73,4 +77,43 @@ pub fn refusal<T: std::fmt::Debug>(result: Result<T, Status>) -> String {
     let status = result.expect_err("the call must be refused");
     let refusal = refusal_from_status(&status);
     if refusal.field.is_empty() { refusal.code.to_string() } else { format!("{} {}", refusal.code, refusal.field) }
+}
+
+/// Sends bytes as they are, and looks at no answer.
+#[derive(Debug, Clone, Copy)]
+pub struct Raw;
+
+impl Codec for Raw {
+    type Encode = Bytes;
+    type Decode = ();
+    type Encoder = Self;
+    type Decoder = Self;
+
+    fn encoder(&mut self) -> Self {
+        Self
+    }
+
+    fn decoder(&mut self) -> Self {
+        Self
+    }
+}
+
+impl Encoder for Raw {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn encode(&mut self, item: Bytes, to: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        to.put(item);
+        Ok(())
+    }
+}
+
+impl Decoder for Raw {
+    type Item = ();
+    type Error = Status;
+
+    fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<()>, Status> {
+        from.advance(from.remaining());
+        Ok(Some(()))
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! In reading order: [`topology`] starts the product in its three shapes; [`data`] writes a small retailer; [`rest`],
 //! [`grpc`], [`browser`] and [`cli`] are the ways in; [`tables`] and the checker behind it, and [`pictures`] and [`versions`], say whether what came of
-//! it is right; [`process`] and [`wait`] carry them; [`source`] reads the workspace's own sources.
+//! it is right; [`process`] and [`wait`] carry them; [`source`] reads the workspace's own sources; [`fuzz`] is what hostile bytes are tried on.
 //!
 //! Invariants
 //! - What judges the product shares no code with it: the checker knows the table definitions only, and the pictures'
@@ -23,6 +23,7 @@ mod checker;
 pub mod cli;
 mod copy;
 pub mod data;
+pub mod fuzz;
 pub mod grpc;
 pub mod pictures;
 pub mod process;

@@ -6,14 +6,10 @@ use crate::costs::{Costs, Running};
 use daemon::{SystemClock, identity::ServiceCredentials};
 use domain::{OperatorSubject, QueueName, Reason, RecordId, ServiceName, TenantId, TrackingId, Urn};
 use http::uri::PathAndQuery;
-use prost::bytes::{Buf, BufMut, Bytes};
+use prost::bytes::Bytes;
 use serde_json::Value;
-use tests::{source::workspace_root, topology::Topology};
-use tonic::{
-    Code, Request, Status,
-    client::Grpc,
-    codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder},
-};
+use tests::{grpc::Raw, source::workspace_root, topology::Topology};
+use tonic::{Code, Request, client::Grpc};
 
 fn cases(file: &str, least: usize) -> Vec<Value> {
     let path = workspace_root().join("tests/corpus").join(file);
@@ -55,44 +51,6 @@ fn names_are_accepted_exactly_as_the_rules_say() {
     }
     costs.tell("names.jsonl");
     assert!(wrong.is_empty(), "{wrong:#?}");
-}
-
-/// Sends bytes as they are.
-struct Raw;
-
-impl Codec for Raw {
-    type Encode = Bytes;
-    type Decode = ();
-    type Encoder = Self;
-    type Decoder = Self;
-
-    fn encoder(&mut self) -> Self {
-        Self
-    }
-
-    fn decoder(&mut self) -> Self {
-        Self
-    }
-}
-
-impl Encoder for Raw {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn encode(&mut self, item: Bytes, to: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        to.put(item);
-        Ok(())
-    }
-}
-
-impl Decoder for Raw {
-    type Item = ();
-    type Error = Status;
-
-    fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<()>, Status> {
-        from.advance(from.remaining());
-        Ok(Some(()))
-    }
 }
 
 /// Whatever a service sends, the platform answers, and never that the fault is its own.
