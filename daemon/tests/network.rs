@@ -2,6 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+// Not beside this file: cargo takes each file there for a program of its own.
+#[path = "network/floods.rs"]
+mod floods;
+
 use std::{fs, net::SocketAddr, os::unix::fs::PermissionsExt as _, path::Path, sync::Arc};
 
 use daemon::{
@@ -11,7 +15,7 @@ use daemon::{
     serve,
     tls::{ClientTlsConfig, ServerTls, ServerTlsConfig},
 };
-use domain::{Clock, ErrorCode, ServiceName};
+use domain::{Clock, ErrorCode, ManualClock, ServiceName};
 use proto::{
     Transport,
     ecc_image_render::v1::{
@@ -294,7 +298,8 @@ async fn service_keys_rotate_without_a_restart() {
 async fn wrong_tokens_of_an_address_are_not_looked_at_beyond_a_burst() {
     let world = world(false, &[]).await;
     let plain = || channel::connect(&[format!("http://{}", world.address)]).unwrap();
-    let honest = world.credentials().attach(plain());
+    let line = plain();
+    let honest = world.credentials().attach(line.clone());
     assert!(who(honest.clone()).await.is_ok());
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let stranger = ServiceCredentials::new(ServiceName::OperatorGateway, ServiceKey::generate().unwrap(), clock);
@@ -307,6 +312,16 @@ async fn wrong_tokens_of_an_address_are_not_looked_at_beyond_a_burst() {
     assert!(looked_at >= 60, "only {looked_at} wrong tokens were looked at");
     assert_eq!(who(guessing).await, Err(ErrorCode::ResourceExhausted));
     assert!(who(honest).await.is_ok(), "a token that was right lately");
+    // Tokens are renewed every four minutes: another one, on the connection that showed right ones only.
+    let renewed = || {
+        let clock = ManualClock::at(SystemClock.now().plus_ms(-30_000));
+        ServiceCredentials::new(ServiceName::OperatorGateway, world.gateway_key.clone(), Arc::new(clock))
+    };
+    assert_eq!(who(renewed().attach(plain())).await, Err(ErrorCode::ResourceExhausted), "on a connection that is new");
+    assert!(who(renewed().attach(line.clone())).await.is_ok(), "a new token of a service at the same address");
+    // One wrong token, and the connection counts like any other.
+    assert_eq!(who(stranger.attach(line.clone())).await, Err(ErrorCode::Unauthenticated));
+    assert_eq!(who(stranger.attach(line)).await, Err(ErrorCode::ResourceExhausted));
     assert_eq!(who(plain()).await, Err(ErrorCode::Unauthenticated), "no token costs nothing to refuse");
 }
 

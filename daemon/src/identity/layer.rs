@@ -11,17 +11,18 @@ use domain::{ErrorCode, Refusal};
 use futures::future::{BoxFuture, FutureExt as _};
 use http::header::AUTHORIZATION;
 use proto::{ERROR_CODE_KEY, status_from_refusal};
-use tonic::body::Body;
+use tonic::{Code, Status, body::Body};
 use tower::{Layer, Service};
 
 use super::{Caller, TokenError, Verifier};
 use crate::{
     rates::{Buckets, Rule},
-    serve::PeerInfo,
+    serve::{PeerInfo, TokenWas},
 };
 
 /// Wrong tokens that are looked at of one address: none of ours shows any, but for a moment while keys rotate. Beyond that no
-/// cryptography is spent on it; tokens that were right lately still pass, and so does whoever showed a certificate.
+/// cryptography is spent on it; tokens that were right lately still pass, and so does whoever showed a certificate, or right
+/// tokens only on its connection: services renew theirs there, whoever else is at their address.
 const WRONG_TOKENS: Rule = Rule { burst: 60, interval_ms: 1_000 };
 
 /// Verifies the service token of every request (or the certificate of its connection) and leaves a [`super::Caller`] in its extensions.
@@ -67,7 +68,7 @@ impl AuthLayer {
         let peer = request.extensions().get::<PeerInfo>();
         let token = single_bearer(request.headers());
         let verified = match (peer.and_then(|peer| peer.identity.as_ref()), token) {
-            (None, Ok(token)) => return self.by_token(token, peer.map(|peer| peer.address)),
+            (None, Ok(token)) => return self.by_token(token, peer),
             (Some(id), Ok(token)) => self.verifier.verify_peer(id, Some(token)),
             (Some(id), Err(_)) if !request.headers().contains_key(AUTHORIZATION) => self.verifier.verify_peer(id, None),
             (_, Err(error)) => Err(error),
@@ -75,16 +76,19 @@ impl AuthLayer {
         verified.map_err(Refused::Token)
     }
 
-    /// Calls within the process have no address.
-    fn by_token(&self, token: &str, address: Option<IpAddr>) -> Result<Caller, Refused> {
-        let Some(address) = address else { return self.verifier.verify(token).map_err(Refused::Token) };
+    /// Calls within the process have no peer.
+    fn by_token(&self, token: &str, peer: Option<&PeerInfo>) -> Result<Caller, Refused> {
+        let Some(peer) = peer else { return self.verifier.verify(token).map_err(Refused::Token) };
         let now = self.verifier.now();
-        if self.wrong.wait_ms(&address, now) > 0 && !self.verifier.knows(token) {
-            return Err(Refused::TooMany(address));
+        let guessed_from = self.wrong.wait_ms(&peer.address, now) > 0;
+        if guessed_from && !peer.tokens.only_right() && !self.verifier.knows(token) {
+            return Err(Refused::TooMany(peer.address));
         }
-        self.verifier.verify(token).map_err(|error| {
+        let verified = self.verifier.verify(token);
+        peer.tokens.note(if verified.is_ok() { TokenWas::Right } else { TokenWas::Wrong });
+        verified.map_err(|error| {
             // Full already: its wait only grows with time.
-            let _ = self.wrong.take(&address, now);
+            let _ = self.wrong.take(&peer.address, now);
             Refused::Token(error)
         })
     }
@@ -135,20 +139,27 @@ where
     }
 }
 
-/// How the codec begins its text about a message that it cannot read, as the wire carries it.
-const UNREADABLE: [&[u8]; 2] = [b"failed to decode Protobuf", b"failed%20to%20decode%20Protobuf"];
+/// How the library begins its text about a message that it cannot read: not of the type, not as long as it says, compressed,
+/// or not there at all.
+const UNREADABLE: [&str; 4] = [
+    "failed to decode Protobuf",
+    "protocol error: received message with",
+    "Unexpected EOF decoding stream",
+    "Missing request message",
+];
 
-/// A request that could not be decoded: tonic calls that INTERNAL. It is the caller's mistake, and no handler saw it. Any
+/// A request that could not be read: tonic calls that INTERNAL. It is the caller's mistake, and no handler saw it. Any
 /// other INTERNAL stays what it is: its outcome is unknown.
 fn unread(answer: http::Response<Body>) -> http::Response<Body> {
-    let headers = answer.headers();
-    let internal = headers.get("grpc-status").is_some_and(|status| status.as_bytes() == b"13");
-    let message = headers.get("grpc-message").map(http::HeaderValue::as_bytes).unwrap_or_default();
-    let unreadable = UNREADABLE.iter().any(|start| message.starts_with(start));
-    if !internal || !unreadable || headers.contains_key(ERROR_CODE_KEY) {
+    if answer.headers().contains_key(ERROR_CODE_KEY) {
         return answer;
     }
-    tracing::warn!(message = ?headers.get("grpc-message"), "a request could not be decoded");
+    let Some(status) = Status::from_header_map(answer.headers()) else { return answer };
+    let unreadable = UNREADABLE.iter().any(|start| status.message().starts_with(start));
+    if status.code() != Code::Internal || !unreadable {
+        return answer;
+    }
+    tracing::warn!(message = status.message(), "a request could not be read");
     let refusal = Refusal::new(ErrorCode::InvalidArgument, "the request is no message of this call's type");
     status_from_refusal(&refusal).into_http()
 }

@@ -4,6 +4,10 @@ use std::{
     io,
     net::IpAddr,
     pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll},
     time::Duration,
 };
@@ -44,6 +48,39 @@ pub struct PeerInfo {
     pub address: IpAddr,
     /// What its certificate says, where one was shown and verified.
     pub identity: Option<SpiffeId>,
+    /// What came of the tokens it showed.
+    pub tokens: Arc<ShownTokens>,
+}
+
+/// What came of the service tokens that one connection showed.
+#[derive(Debug, Default)]
+pub struct ShownTokens {
+    right: AtomicBool,
+    wrong: AtomicBool,
+}
+
+impl ShownTokens {
+    /// Notes that a token was right, or that one was not.
+    pub fn note(&self, token: TokenWas) {
+        match token {
+            TokenWas::Right => self.right.store(true, Ordering::Relaxed),
+            TokenWas::Wrong => self.wrong.store(true, Ordering::Relaxed),
+        }
+    }
+
+    /// Whether one was right and none ever wrong: whoever is there is no guesser.
+    pub fn only_right(&self) -> bool {
+        self.right.load(Ordering::Relaxed) && !self.wrong.load(Ordering::Relaxed)
+    }
+}
+
+/// What a token turned out to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TokenWas {
+    /// A service's.
+    Right,
+    /// Nobody's.
+    Wrong,
 }
 
 /// Connections to `listener` until `stop`. The task that accepts ends with it, or when nobody takes them any more.
@@ -91,7 +128,7 @@ async fn accept(listener: &TcpListener, tls: Option<ServerTls>, accepted: &mpsc:
             };
             match opened {
                 Ok(Ok((io, identity))) => {
-                    let stream = PeerStream::new(io, PeerInfo { address, identity }, admitted);
+                    let stream = PeerStream::new(io, PeerInfo { address, identity, tokens: Arc::default() }, admitted);
                     // Nobody takes it when the server has ended.
                     accepted.send(stream).await.ok();
                 }

@@ -17,7 +17,7 @@ mod health;
 mod incoming;
 
 pub use health::{HEALTH_CHECK, Health, HealthCheckRequest, HealthCheckResponse};
-pub use incoming::PeerInfo;
+pub use incoming::{PeerInfo, ShownTokens, TokenWas};
 
 /// Longest call: the longest long-poll (30 s) with room to answer.
 const CALL_TIMEOUT: Duration = Duration::from_mins(1);
