@@ -42,7 +42,7 @@ impl Controls for PostgresUnit<'_> {
         let gate = control.gate();
         sqlx::query(
             "UPDATE cqs_lane SET closed = $3, throttle_per_s = $4, max_in_flight = $5, stops = $6, paused_at = $7,
-                clearing = clearing OR (cancelled_at IS NULL AND $8 IS NOT NULL), cancelled_at = $8
+                clearing = clearing OR (cancelled_at IS NULL AND $8::bigint IS NOT NULL), cancelled_at = $8
              WHERE tenant = $1 AND lane = $2",
         )
         .bind(tenant.as_str())

@@ -64,7 +64,7 @@ impl Operations for PostgresUnit<'_> {
         let tenant = self.tenant_of_stored(lane).await?;
         sqlx::query(
             "UPDATE cqs_operation SET finished_at = $3
-             WHERE tenant = $1 AND lane = $2 AND (finished_at IS NULL) <> ($3 IS NULL)",
+             WHERE tenant = $1 AND lane = $2 AND (finished_at IS NULL) <> ($3::bigint IS NULL)",
         )
         .bind(tenant.as_str())
         .bind(lane)

@@ -15,6 +15,7 @@ mod architecture;
 mod audit_verify;
 mod bad_input;
 mod blocked;
+mod citus;
 mod cli;
 mod cli_control;
 mod cli_wait;
