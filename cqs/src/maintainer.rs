@@ -54,8 +54,9 @@ impl Maintainer {
     async fn rounds(&self, shutdown: &Shutdown) {
         let mut round = 0_u32;
         while rest(INTERVAL, shutdown).await {
-            round = round.wrapping_add(1);
+            // In the first one, too: a process that never runs for long forgets all the same.
             let retention_is_due = round.is_multiple_of(ROUNDS_PER_RETENTION);
+            round = round.wrapping_add(1);
             if let Err(error) = self.round(shutdown, retention_is_due).await {
                 tracing::error!(%error, "upkeep failed; tried again at the next round");
             }

@@ -46,7 +46,8 @@ impl HistoryKeeper {
 
     /// Works until `shutdown` asks for a drain. A failed round is logged and tried again.
     pub async fn run(self, shutdown: Shutdown) {
-        let mut pause = INTERVAL;
+        // At once: a process that never runs for long forgets all the same.
+        let mut pause = Duration::ZERO;
         loop {
             tokio::select! {
                 () = shutdown.soft.cancelled() => return,

@@ -84,12 +84,13 @@ impl AuditSealer {
                 () = tokio::time::sleep(LOOK) => {}
             }
             self.logged(When::Due).await;
-            looks += 1;
+            // At the first look, too: a process that never runs for an hour cuts all the same.
             if looks.is_multiple_of(LOOKS_PER_CUT)
                 && let Err(error) = self.cut().await
             {
                 tracing::error!(%error, "old audit entries were not deleted");
             }
+            looks += 1;
         }
         self.logged(When::AtOnce).await;
     }

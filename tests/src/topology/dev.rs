@@ -96,6 +96,7 @@ impl Topology {
             programs: vec![program],
             command: Some(options),
             served: None,
+            ahead_ms: 0,
             postgres: None,
             folder,
         }

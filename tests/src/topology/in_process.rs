@@ -1,10 +1,11 @@
 //! The composition of `app` in the test's own process: no serialisation to the network, every check all the same.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, path::Path, sync::Arc};
 
 use app::dev::{Dev, DevOptions};
 use cluster::Database;
 use daemon::{SystemClock, SystemIds};
+use domain::{Clock, Timestamp};
 use gateway::OperatorPolicy;
 
 use super::{Postgres, Topology};
@@ -19,6 +20,19 @@ impl Served {
     pub(super) async fn stop(self) {
         self.0.shutdown().stop().await;
         self.0.close().await.expect("the database closes");
+    }
+}
+
+/// A day, in milliseconds.
+const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
+
+/// The system's clock, so many milliseconds ahead.
+#[derive(Debug)]
+struct Ahead(i64);
+
+impl Clock for Ahead {
+    fn now(&self) -> Timestamp {
+        SystemClock.now().plus_ms(self.0)
     }
 }
 
@@ -41,16 +55,11 @@ impl Topology {
     async fn in_process_over(postgres: Option<Database>, policy: OperatorPolicy) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let options = DevOptions {
-            data_dir: folder.path().join("data"),
             database: postgres.as_ref().map(|database| database.url().parse().expect("a URL")),
-            audit_checkpoints: None,
-            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
-            hardware: app::dev::Hardware::Folder,
             policy,
-            clock: Arc::new(SystemClock),
-            ids: Arc::new(SystemIds),
+            ..options(folder.path(), 0)
         };
-        let dev = app::dev::start(options).await.unwrap_or_else(|error| panic!("the product starts: {error:#}"));
+        let dev = start(options).await;
         let data = dev.dir().clone();
         Self {
             doors: Doors {
@@ -64,8 +73,38 @@ impl Topology {
             programs: Vec::new(),
             command: None,
             served: Some(Served(dev)),
+            ahead_ms: 0,
             postgres: postgres.map(Postgres::Shared),
             folder,
         }
     }
+
+    /// Ends what runs in this process in order and starts it again on its data so many days later: its clock, and its
+    /// operators', are that much further ahead. What stands in [`Topology::doors`] is of before.
+    #[must_use]
+    pub async fn days_later(mut self, days: i64) -> Self {
+        self.served.take().expect("it runs in this process").stop().await;
+        self.ahead_ms += days * DAY_MS;
+        let dev = start(options(self.folder.path(), self.ahead_ms)).await;
+        self.base = format!("http://{}", dev.rest());
+        self.served = Some(Served(dev));
+        self
+    }
+}
+
+fn options(folder: &Path, ahead_ms: i64) -> DevOptions {
+    DevOptions {
+        data_dir: folder.join("data"),
+        database: None,
+        audit_checkpoints: None,
+        listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+        hardware: app::dev::Hardware::Folder,
+        policy: OperatorPolicy::default(),
+        clock: Arc::new(Ahead(ahead_ms)),
+        ids: Arc::new(SystemIds),
+    }
+}
+
+async fn start(options: DevOptions) -> Dev {
+    app::dev::start(options).await.unwrap_or_else(|error| panic!("the product starts: {error:#}"))
 }

@@ -157,6 +157,7 @@ impl Many {
             programs: Vec::new(),
             command: None,
             served: None,
+            ahead_ms: 0,
             postgres: Some(Postgres::Own { server, url }),
             folder,
         };

@@ -64,6 +64,8 @@ pub struct Topology {
     /// How `reshelf dev` was started, to start it again.
     command: Option<DevOptions>,
     served: Option<in_process::Served>,
+    /// How far its clock is ahead of the system's, in milliseconds.
+    ahead_ms: i64,
     /// Where the data lies; in the data directory otherwise.
     postgres: Option<Postgres>,
     folder: TempDir,
@@ -100,7 +102,7 @@ impl Topology {
             scopes: scopes.to_vec(),
             tenants: tenants.iter().map(|tenant| tenant.parse().expect("a tenant id")).collect(),
             stores: None,
-            issued_at: SystemClock.now(),
+            issued_at: SystemClock.now().plus_ms(self.ahead_ms),
             lifetime_s: 3_600,
         }
     }

@@ -106,6 +106,7 @@ impl Topology {
             programs,
             command: None,
             served: None,
+            ahead_ms: 0,
             postgres: postgres.map(Postgres::Shared),
             folder,
         }

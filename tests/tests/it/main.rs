@@ -48,6 +48,7 @@ mod model_refresh;
 mod plans;
 mod preview;
 mod random_history;
+mod retention;
 mod retries;
 mod rpc_policy;
 mod secrets;
