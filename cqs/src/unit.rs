@@ -117,7 +117,8 @@ pub(crate) trait Rows: Send {
     ) -> impl Future<Output = Result<Vec<Row>>> + Send;
     /// Inserts rows; a row with id 0 gets the next one, in the order given.
     fn row_insert(&mut self, queue: i64, rows: &[Row]) -> impl Future<Output = Result<()>> + Send;
-    /// Overwrites what may change of waiting rows: SLA, tracking id, attempts, due time, company, cursor.
+    /// Overwrites what may change of waiting rows: SLA, tracking id, attempts, due time, company, cursor, cause, and whether they are
+    /// handed over.
     fn row_update(&mut self, queue: i64, rows: &[Row]) -> impl Future<Output = Result<()>> + Send;
     /// Ready rows of a head in order.
     fn row_ready(&mut self, range: ReadyRange<'_>) -> impl Future<Output = Result<Vec<Row>>> + Send;
@@ -157,6 +158,8 @@ pub(crate) struct Dropped {
     pub(crate) labels: i64,
     /// Parents.
     pub(crate) parents: i64,
+    /// Of the labels: were handed over.
+    pub(crate) handed_over: i64,
 }
 
 /// Leases and leased rows.
@@ -169,6 +172,8 @@ pub(crate) trait Leases: Send {
     fn lease_rows(&mut self, generation: i64) -> impl Future<Output = Result<Vec<Row>>> + Send;
     /// Those rows of a lease that have these ids, by id.
     fn lease_rows_of(&mut self, generation: i64, ids: &[i64]) -> impl Future<Output = Result<Vec<Row>>> + Send;
+    /// How many leased rows of the lane are handed over, in all queues.
+    fn lease_handed_over(&mut self, lane: i64) -> impl Future<Output = Result<i64>> + Send;
     /// Moves the end of a lease.
     fn lease_extend(&mut self, generation: i64, expires_at: Timestamp) -> impl Future<Output = Result<()>> + Send;
     /// Takes rows out of a lease. The lease ends with its last row; true then.

@@ -127,6 +127,16 @@ pub enum Outcome {
         /// Why.
         cause: String,
     },
+    /// Not now, as with [`Outcome::Defer`]; and how far the item is by then.
+    Follow {
+        /// Not before.
+        until: Timestamp,
+        /// Why.
+        cause: String,
+        /// Whether the item was handed over to what lies behind the service and waits for its confirmation. A defer, a
+        /// retry and a lapse leave this as it was; a newer change of the record ends it.
+        handed_over: bool,
+    },
     /// Will never work: straight to the dead letter.
     Failed {
         /// Why.

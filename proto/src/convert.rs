@@ -149,10 +149,16 @@ pub fn outcome_to_wire(id: i64, outcome: &Outcome) -> wire::ItemOutcome {
         Outcome::Done => (wire::OutcomeKind::Done, "", None),
         Outcome::Unchanged => (wire::OutcomeKind::Unchanged, "", None),
         Outcome::Retry { cause } => (wire::OutcomeKind::Retry, cause.as_str(), None),
-        Outcome::Defer { until, cause } => (wire::OutcomeKind::Defer, cause.as_str(), Some(timestamp_to_wire(*until))),
+        Outcome::Defer { until, cause } | Outcome::Follow { until, cause, .. } => {
+            (wire::OutcomeKind::Defer, cause.as_str(), Some(timestamp_to_wire(*until)))
+        }
         Outcome::Failed { cause } => (wire::OutcomeKind::Failed, cause.as_str(), None),
     };
-    wire::ItemOutcome { id, outcome: kind.into(), cause: cause.to_owned(), due_at }
+    let handed_over = match outcome {
+        Outcome::Follow { handed_over, .. } => Some(*handed_over),
+        _ => None,
+    };
+    wire::ItemOutcome { id, outcome: kind.into(), cause: cause.to_owned(), due_at, handed_over }
 }
 
 /// An outcome from the wire, with the id of its notification; long causes are cut to their bound.
@@ -175,7 +181,11 @@ pub fn outcome_from_wire(field: &str, item: &wire::ItemOutcome) -> Result<(i64, 
         wire::OutcomeKind::Defer => {
             let due_at =
                 item.due_at.as_ref().ok_or_else(|| Refusal::field(format!("{field}.due_at"), "is required"))?;
-            Outcome::Defer { until: timestamp_from_wire(&format!("{field}.due_at"), due_at)?, cause: cause()? }
+            let (until, cause) = (timestamp_from_wire(&format!("{field}.due_at"), due_at)?, cause()?);
+            match item.handed_over {
+                None => Outcome::Defer { until, cause },
+                Some(handed_over) => Outcome::Follow { until, cause, handed_over },
+            }
         }
         wire::OutcomeKind::Unspecified => return Err(Refusal::field(format!("{field}.outcome"), "is required")),
     };

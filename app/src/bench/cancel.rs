@@ -271,6 +271,7 @@ async fn put_off(cqs: &mut CqsClient, (generation, id): (i64, i64), due_at: Time
         outcome: OutcomeKind::Defer.into(),
         cause: "benchmark".to_owned(),
         due_at: Some(proto::timestamp_to_wire(due_at)),
+        handed_over: None,
     };
     let request = CompleteRequest {
         queue_name: ServiceName::EslImageMerger.to_string(),

@@ -31,7 +31,7 @@ impl OperationRef {
 pub enum Until {
     /// Every label is rendered or failed
     Rendered,
-    /// Every picture that changed was given to a driver
+    /// Every picture that changed was taken by its label's access point
     Exported,
     /// Every label confirmed, as far as its driver can tell: the operation is finished
     #[default]
@@ -106,8 +106,10 @@ pub struct Summary {
     pub rendered: i64,
     /// With nothing to change.
     pub unchanged: i64,
-    /// Confirmed, as far as the driver can tell.
+    /// Taken by the label's access point.
     pub exported: i64,
+    /// Confirmed, as far as the driver can tell.
+    pub confirmed: i64,
     /// Given up.
     pub failed: i64,
 }
@@ -187,7 +189,7 @@ impl Snapshot {
         let through = if self.funnel.is_empty() {
             stages.peek().is_some() && stages.all(|stage| stage.labels.open() == 0 && stage.parents.open() == 0)
         } else {
-            // What the drivers hold is exported already, though the ledger still counts it as waiting.
+            // What access points hold is exported already, though it still waits in the exporter's stage.
             self.funnel.iter().all(|stage| stage.waiting == 0 || !funnel.contains(&stage.stage.as_str()))
         };
         self.expansion_complete && through
@@ -202,12 +204,12 @@ impl Snapshot {
 
     /// Labels that need nothing more of this operation.
     pub fn settled(&self) -> i64 {
-        self.summary.unchanged + self.summary.exported + self.summary.failed
+        self.summary.unchanged + self.summary.confirmed + self.summary.failed
     }
 
     /// One line that says how far it is. No share of a total that still grows.
     pub fn line(&self) -> String {
-        let Summary { labels, rendered, unchanged, exported, failed } = self.summary;
+        let Summary { labels, rendered, unchanged, exported, confirmed, failed } = self.summary;
         let total =
             if self.expansion_complete { format!("{labels} labels") } else { format!("{labels} labels so far") };
         let failed = if failed > 0 { format!(", {failed} failed") } else { String::new() };
@@ -220,7 +222,7 @@ impl Snapshot {
             None => String::new(),
         };
         format!(
-            "{}: {total}, {rendered} rendered, {unchanged} unchanged, {exported} exported{failed}{eta}{blocked}",
+            "{}: {total}, {rendered} rendered, {unchanged} unchanged, {exported} exported, {confirmed} confirmed{failed}{eta}{blocked}",
             self.state
         )
     }
@@ -236,7 +238,7 @@ mod tests {
         Snapshot::read(&json!({
             "state": state,
             "expansion_complete": complete,
-            "summary": {"labels": 10, "rendered": 10 - rendering, "unchanged": 0, "exported": 0, "failed": 0},
+            "summary": {"labels": 10, "rendered": 10 - rendering, "unchanged": 0, "exported": 0, "confirmed": 0, "failed": 0},
             "stages": [
                 {"stage": "rendered", "labels": {"waiting": rendering, "leased": 0}, "parents": {"waiting": 0, "leased": 0}},
                 {"stage": "merged", "labels": {"waiting": 3, "leased": 1}, "parents": {}},

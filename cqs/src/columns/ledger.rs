@@ -22,6 +22,7 @@ pub(crate) fn read_counts<R: ResultRow>(row: &R) -> Result<(LedgerKey, Counts), 
         cancelled: columns.get("cancelled")?,
         waiting: columns.get("waiting")?,
         leased: columns.get("leased")?,
+        handed_over: columns.get("handed_over")?,
     };
     Ok((key, counts))
 }

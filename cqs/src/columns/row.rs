@@ -13,7 +13,7 @@ use crate::{
 
 /// The columns of a waiting or leased row in the order in which every statement selects them. By place and not by name:
 /// rows are read by the million.
-const ROW_COLUMNS: [&str; 15] = [
+const ROW_COLUMNS: [&str; 16] = [
     "id",
     "lane",
     "store",
@@ -29,6 +29,7 @@ const ROW_COLUMNS: [&str; 15] = [
     "lapses_alone",
     "cursor",
     "cause",
+    "handed_over",
 ];
 
 /// One row of a result with the columns [`ROW_COLUMNS`].
@@ -71,6 +72,7 @@ impl<'r, R: ResultRow> RowReader<'r, R> {
             company,
             cursor: self.get(13)?,
             cause: self.get(14)?,
+            handed_over: self.get(15)?,
         })
     }
 }

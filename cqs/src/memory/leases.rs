@@ -37,6 +37,11 @@ impl Leases for MemoryUnit {
         Ok(rows)
     }
 
+    async fn lease_handed_over(&mut self, lane: i64) -> Result<i64, StoreError> {
+        let handed_over = self.work.leased.values().filter(|row| row.lane == lane && row.handed_over);
+        Ok(i64::try_from(handed_over.count()).unwrap_or(i64::MAX))
+    }
+
     async fn lease_extend(&mut self, generation: i64, expires_at: Timestamp) -> Result<(), StoreError> {
         if let Some(lease) = self.work.leases.get_mut(&generation) {
             lease.expires_at = expires_at;
@@ -66,10 +71,11 @@ impl Leases for MemoryUnit {
     async fn lease_drop(&mut self, generation: i64, ids: &[i64]) -> Result<Dropped, StoreError> {
         let mut dropped = Dropped::default();
         for id in ids {
-            match self.work.leased.remove(&(generation, *id)).map(|row| row.kind()) {
-                Some(RowKind::Label) => dropped.labels += 1,
-                Some(RowKind::Parent) => dropped.parents += 1,
-                None => {}
+            let Some(row) = self.work.leased.remove(&(generation, *id)) else { continue };
+            dropped.handed_over += i64::from(row.handed_over);
+            match row.kind() {
+                RowKind::Label => dropped.labels += 1,
+                RowKind::Parent => dropped.parents += 1,
             }
         }
         Ok(dropped)

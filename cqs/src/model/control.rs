@@ -365,8 +365,10 @@ pub struct Blocked {
 /// How a cancelled operation stands.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Receipt {
-    /// Labels cancelled while they waited.
+    /// Labels cancelled while they waited, but for those handed over.
     pub not_started: i64,
+    /// Labels cancelled while they waited for the confirmation of what had been handed over.
+    pub handed_over: i64,
     /// Labels leased, which finish.
     pub in_flight: i64,
     /// Labels whose last stage was done before, with a change.

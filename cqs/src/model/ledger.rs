@@ -25,6 +25,9 @@ pub struct Counts {
     pub waiting: i64,
     /// Leased.
     pub leased: i64,
+    /// Of the waiting, leased and cancelled: handed over to what lies behind the service and neither confirmed nor given up.
+    /// No part of the equation.
+    pub handed_over: i64,
 }
 
 impl Counts {
@@ -52,6 +55,7 @@ impl Add for Counts {
             cancelled: self.cancelled + other.cancelled,
             waiting: self.waiting + other.waiting,
             leased: self.leased + other.leased,
+            handed_over: self.handed_over + other.handed_over,
         }
     }
 }
@@ -69,6 +73,7 @@ impl Counts {
             cancelled: self.cancelled * rows,
             waiting: self.waiting * rows,
             leased: self.leased * rows,
+            handed_over: self.handed_over * rows,
         }
     }
 }

@@ -43,6 +43,8 @@ pub struct Row {
     pub cursor: String,
     /// Why it came back from its last lease; empty for a row that did not, or that a new change renewed.
     pub cause: String,
+    /// Handed over to what lies behind the service, which waits for its confirmation. Labels only; a new change ends it.
+    pub handed_over: bool,
 }
 
 /// Whether a row may be leased together with others. A row whose lease lapsed is not: if it brought its worker down, it

@@ -82,6 +82,7 @@ fn merge(into: &mut Row, from: &Row, lane: LaneKind, arrival: Arrival) {
             into.due_at = None;
             into.cursor.clear();
             into.cause.clear();
+            into.handed_over = false;
         }
         Arrival::Back => {
             into.due_at = match (into.due_at, from.due_at) {

@@ -2,7 +2,7 @@
 
 use domain::{Outcome, SLA_MAX_AHEAD_MS, Timestamp, limits};
 
-use crate::model::{Company, Row};
+use crate::model::{Company, Row, RowKind};
 
 /// First backoff, in milliseconds.
 const BACKOFF_FIRST_MS: u64 = 1_000;
@@ -43,12 +43,17 @@ pub(crate) fn of_outcome(row: &Row, outcome: Outcome, now: Timestamp, jitter: u6
             let due_at = now.plus_ms(backoff_ms(attempts, jitter));
             Fate::Waits(Box::new(Row { attempts, due_at: Some(due_at), company: Company::Batch, cause, ..row.clone() }))
         }
-        Outcome::Defer { until, cause } => {
-            let until = until.min(now.plus_ms(DEFER_MAX_MS));
-            let due_at = (until > now).then_some(until);
-            Fate::Waits(Box::new(Row { due_at, company: Company::Batch, cause, ..row.clone() }))
+        Outcome::Defer { until, cause } => deferred(row, (until, now), cause, row.handed_over),
+        Outcome::Follow { until, cause, handed_over } => {
+            deferred(row, (until, now), cause, handed_over && row.kind() == RowKind::Label)
         }
     }
+}
+
+fn deferred(row: &Row, (until, now): (Timestamp, Timestamp), cause: String, handed_over: bool) -> Fate {
+    let until = until.min(now.plus_ms(DEFER_MAX_MS));
+    let due_at = (until > now).then_some(until);
+    Fate::Waits(Box::new(Row { due_at, company: Company::Batch, cause, handed_over, ..row.clone() }))
 }
 
 /// Full jitter: anything up to one second after the first attempt, two after the second … five minutes.

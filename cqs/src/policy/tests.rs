@@ -26,6 +26,7 @@ fn row(id: i64, sla: i64) -> Row {
         company: Company::Batch,
         cursor: String::new(),
         cause: String::new(),
+        handed_over: false,
     }
 }
 

@@ -25,6 +25,7 @@ pub(super) struct RowArrays<'a> {
     pub(super) lapses: Vec<i32>,
     pub(super) cursors: Vec<&'a str>,
     pub(super) causes: Vec<&'a str>,
+    pub(super) handed_over: Vec<bool>,
 }
 
 impl<'a> RowArrays<'a> {
@@ -47,6 +48,7 @@ impl<'a> RowArrays<'a> {
             arrays.lapses.push(lapses);
             arrays.cursors.push(&row.cursor);
             arrays.causes.push(&row.cause);
+            arrays.handed_over.push(row.handed_over);
         }
         arrays
     }

@@ -199,14 +199,14 @@ impl Failures for PostgresUnit<'_> {
 /// The columns of a waiting row in their order, then those of a failure.
 const PAGE: &str = "
 SELECT row_id AS id, lane, '' AS store, is_parent, dto_type, urn, alias, sla, tracking_id, attempts, NULL::bigint AS due_at,
-    false AS alone, 0 AS lapses_alone, cursor, cause, id AS position, at, retried_by
+    false AS alone, 0 AS lapses_alone, cursor, cause, false AS handed_over, id AS position, at, retried_by
 FROM cqs_dead
 WHERE tenant = $1 AND lane = $2 AND queue = $3 AND cqs_dead.id > $4 AND cqs_dead.id <= $5 AND $7 = ''
 ORDER BY cqs_dead.id LIMIT $6";
 
 const PAGE_OF_CAUSE: &str = "
 SELECT row_id AS id, lane, '' AS store, is_parent, dto_type, urn, alias, sla, tracking_id, attempts, NULL::bigint AS due_at,
-    false AS alone, 0 AS lapses_alone, cursor, cause, id AS position, at, retried_by
+    false AS alone, 0 AS lapses_alone, cursor, cause, false AS handed_over, id AS position, at, retried_by
 FROM cqs_dead
 WHERE tenant = $1 AND lane = $2 AND queue = $3 AND cause = $7 AND cqs_dead.id > $4 AND cqs_dead.id <= $5
 ORDER BY cqs_dead.id LIMIT $6";

@@ -59,7 +59,7 @@ impl Leases for PostgresUnit<'_> {
         let tenant = self.tenant_of_stored(generation).await?;
         let rows = sqlx::query(
             "SELECT r.id, l.lane, l.store, r.is_parent, r.dto_type, r.urn, r.alias, r.sla, r.tracking_id, r.attempts,
-                NULL::bigint AS due_at, r.alone, r.lapses_alone, r.cursor, '' AS cause
+                NULL::bigint AS due_at, r.alone, r.lapses_alone, r.cursor, '' AS cause, r.handed_over
              FROM cqs_lease l JOIN cqs_leased r ON r.tenant = l.tenant AND r.lease = l.generation
              WHERE l.tenant = $1 AND l.generation = $2 ORDER BY r.id",
         )
@@ -74,7 +74,7 @@ impl Leases for PostgresUnit<'_> {
         let tenant = self.tenant_of_stored(generation).await?;
         let rows = sqlx::query(
             "SELECT r.id, l.lane, l.store, r.is_parent, r.dto_type, r.urn, r.alias, r.sla, r.tracking_id, r.attempts,
-                NULL::bigint AS due_at, r.alone, r.lapses_alone, r.cursor, '' AS cause
+                NULL::bigint AS due_at, r.alone, r.lapses_alone, r.cursor, '' AS cause, r.handed_over
              FROM cqs_lease l JOIN cqs_leased r ON r.tenant = l.tenant AND r.lease = l.generation
              WHERE l.tenant = $1 AND l.generation = $2 AND r.id = ANY($3) ORDER BY r.id",
         )
@@ -84,6 +84,18 @@ impl Leases for PostgresUnit<'_> {
         .fetch_all(&mut *self.conn)
         .await?;
         read_rows("cqs_leased", &rows)
+    }
+
+    async fn lease_handed_over(&mut self, lane: i64) -> Result<i64, StoreError> {
+        let tenant = self.tenant_of_stored(lane).await?;
+        Ok(sqlx::query_scalar(
+            "SELECT count(*) FROM cqs_lease l JOIN cqs_leased r ON r.tenant = l.tenant AND r.lease = l.generation
+             WHERE l.tenant = $1 AND l.lane = $2 AND r.handed_over",
+        )
+        .bind(tenant.as_str())
+        .bind(lane)
+        .fetch_one(&mut *self.conn)
+        .await?)
     }
 
     async fn lease_extend(&mut self, generation: i64, expires_at: Timestamp) -> Result<(), StoreError> {
@@ -160,17 +172,17 @@ impl Leases for PostgresUnit<'_> {
 
     async fn lease_drop(&mut self, generation: i64, ids: &[i64]) -> Result<Dropped, StoreError> {
         let tenant = self.tenant_of_stored(generation).await?;
-        let (rows, parents): (i64, i64) = sqlx::query_as(
+        let (rows, parents, handed_over): (i64, i64, i64) = sqlx::query_as(
             "WITH gone AS (
-                DELETE FROM cqs_leased WHERE tenant = $1 AND lease = $2 AND id = ANY($3) RETURNING is_parent)
-             SELECT count(*), count(*) FILTER (WHERE is_parent) FROM gone",
+                DELETE FROM cqs_leased WHERE tenant = $1 AND lease = $2 AND id = ANY($3) RETURNING is_parent, handed_over)
+             SELECT count(*), count(*) FILTER (WHERE is_parent), count(*) FILTER (WHERE handed_over) FROM gone",
         )
         .bind(tenant.as_str())
         .bind(generation)
         .bind(ids)
         .fetch_one(&mut *self.conn)
         .await?;
-        Ok(Dropped { labels: rows - parents, parents })
+        Ok(Dropped { labels: rows - parents, parents, handed_over })
     }
 
     async fn lease_generation_raise(&mut self, floor: i64) -> Result<(), StoreError> {
@@ -286,9 +298,9 @@ WITH lease AS (
     DELETE FROM cqs_waiting WHERE tenant = $1 AND id = ANY($8) RETURNING *
 ), moved AS (
     INSERT INTO cqs_leased (tenant, lease, id, is_parent, dto_type, urn, alias, sla, tracking_id, attempts, alone,
-        lapses_alone, cursor)
+        lapses_alone, cursor, handed_over)
     SELECT $1, lease.generation, g.id, g.is_parent, g.dto_type, g.urn, g.alias, g.sla, g.tracking_id, g.attempts, g.alone,
-        g.lapses_alone, g.cursor
+        g.lapses_alone, g.cursor, g.handed_over
     FROM gone g CROSS JOIN lease
     RETURNING 1
 )

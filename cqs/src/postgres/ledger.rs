@@ -20,8 +20,8 @@ impl Ledger for PostgresUnit<'_> {
             let tenant = self.tenant_of_stored(key.lane).await?;
             sqlx::query(
                 "INSERT INTO cqs_ledger_delta (tenant, lane, queue, is_parent, enqueued, done, unchanged, failed, coalesced,
-                    cancelled, waiting, leased)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+                    cancelled, waiting, leased, handed_over)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
             )
             .bind(tenant.as_str())
             .bind(key.lane)
@@ -35,6 +35,7 @@ impl Ledger for PostgresUnit<'_> {
             .bind(counts.cancelled)
             .bind(counts.waiting)
             .bind(counts.leased)
+            .bind(counts.handed_over)
             .execute(&mut *self.conn)
             .await?;
         }
@@ -236,12 +237,15 @@ ON CONFLICT (tenant, lane, queue, cause) DO UPDATE SET failed = g.failed + exclu
 const LEDGER: &str = "
 SELECT lane, queue, is_parent, sum(enqueued)::bigint AS enqueued, sum(done)::bigint AS done,
     sum(unchanged)::bigint AS unchanged, sum(failed)::bigint AS failed, sum(coalesced)::bigint AS coalesced,
-    sum(cancelled)::bigint AS cancelled, sum(waiting)::bigint AS waiting, sum(leased)::bigint AS leased
+    sum(cancelled)::bigint AS cancelled, sum(waiting)::bigint AS waiting, sum(leased)::bigint AS leased,
+    sum(handed_over)::bigint AS handed_over
 FROM (
-    SELECT lane, queue, is_parent, enqueued, done, unchanged, failed, coalesced, cancelled, waiting, leased
+    SELECT lane, queue, is_parent, enqueued, done, unchanged, failed, coalesced, cancelled, waiting, leased,
+        handed_over
     FROM cqs_ledger WHERE tenant = $1 AND lane = ANY($2)
     UNION ALL
-    SELECT lane, queue, is_parent, enqueued, done, unchanged, failed, coalesced, cancelled, waiting, leased
+    SELECT lane, queue, is_parent, enqueued, done, unchanged, failed, coalesced, cancelled, waiting, leased,
+        handed_over
     FROM cqs_ledger_delta WHERE tenant = $1 AND lane = ANY($2)
 ) AS counts
 GROUP BY lane, queue, is_parent";
@@ -264,14 +268,15 @@ WITH picked AS MATERIALIZED (
     DELETE FROM cqs_ledger_delta d USING picked WHERE d.tenant = $1 AND d.lane = picked.lane AND d.id = picked.id RETURNING d.*
 ), folded AS (
     INSERT INTO cqs_ledger AS l (tenant, lane, queue, is_parent, enqueued, done, unchanged, failed, coalesced, cancelled,
-        waiting, leased, changes)
+        waiting, leased, handed_over, changes)
     SELECT tenant, lane, queue, is_parent, sum(enqueued), sum(done), sum(unchanged), sum(failed), sum(coalesced),
-        sum(cancelled), sum(waiting), sum(leased), count(*)
+        sum(cancelled), sum(waiting), sum(leased), sum(handed_over), count(*)
     FROM gone GROUP BY tenant, lane, queue, is_parent ORDER BY lane, queue, is_parent
     ON CONFLICT (tenant, lane, queue, is_parent) DO UPDATE SET enqueued = l.enqueued + excluded.enqueued,
         done = l.done + excluded.done, unchanged = l.unchanged + excluded.unchanged, failed = l.failed + excluded.failed,
         coalesced = l.coalesced + excluded.coalesced, cancelled = l.cancelled + excluded.cancelled,
         waiting = l.waiting + excluded.waiting, leased = l.leased + excluded.leased,
+        handed_over = l.handed_over + excluded.handed_over,
         changes = l.changes + excluded.changes
 )
 SELECT count(*) FROM gone";

@@ -38,7 +38,7 @@ impl Rows for PostgresUnit<'_> {
             let rows = sqlx::query(
                 "SELECT w.* FROM unnest($2::text[]) AS j (urn) CROSS JOIN LATERAL (
                     SELECT id, lane, store, is_parent, dto_type, urn, alias, sla, tracking_id, attempts, due_at, alone,
-                        lapses_alone, cursor, cause
+                        lapses_alone, cursor, cause, handed_over
                     FROM cqs_waiting
                     WHERE tenant = $1 AND urn = j.urn AND queue = $3 AND lane = $4 AND dto_type = $5 AND alias = $6
                     FOR UPDATE) AS w",
@@ -64,15 +64,15 @@ impl Rows for PostgresUnit<'_> {
         let arrays = RowArrays::of(rows.iter());
         let inserted: Vec<i64> = sqlx::query_scalar(
             "INSERT INTO cqs_waiting (tenant, queue, id, lane, store, is_parent, dto_type, urn, alias, sla, tracking_id,
-                attempts, due_at, alone, lapses_alone, cursor, cause)
+                attempts, due_at, alone, lapses_alone, cursor, cause, handed_over)
              SELECT $1, $2, CASE WHEN r.id = 0 THEN nextval('cqs_row_id') ELSE r.id END, r.lane, r.store, r.is_parent,
                 r.dto_type, r.urn, r.alias, r.sla, r.tracking_id, r.attempts, r.due_at, r.alone, r.lapses_alone, r.cursor,
-                r.cause
+                r.cause, r.handed_over
              FROM unnest($3::bigint[], $4::bigint[], $5::text[], $6::boolean[], $7::text[], $8::text[], $9::text[],
                 $10::bigint[], $11::text[], $12::integer[], $13::bigint[], $14::boolean[], $15::integer[], $16::text[],
-                $17::text[])
+                $17::text[], $18::boolean[])
                 AS r (id, lane, store, is_parent, dto_type, urn, alias, sla, tracking_id, attempts, due_at, alone,
-                    lapses_alone, cursor, cause)
+                    lapses_alone, cursor, cause, handed_over)
              RETURNING id",
         )
         .bind(tenant.as_str())
@@ -92,6 +92,7 @@ impl Rows for PostgresUnit<'_> {
         .bind(arrays.lapses)
         .bind(arrays.cursors)
         .bind(arrays.causes)
+        .bind(arrays.handed_over)
         .fetch_all(&mut *self.conn)
         .await?;
         for (row, id) in rows.iter().zip(inserted) {
@@ -107,9 +108,11 @@ impl Rows for PostgresUnit<'_> {
         let arrays = RowArrays::of(rows.iter());
         sqlx::query(
             "UPDATE cqs_waiting w SET sla = r.sla, tracking_id = r.tracking_id, attempts = r.attempts, due_at = r.due_at,
-                alone = r.alone, lapses_alone = r.lapses_alone, cursor = r.cursor, cause = r.cause
+                alone = r.alone, lapses_alone = r.lapses_alone, cursor = r.cursor, cause = r.cause,
+                handed_over = r.handed_over
              FROM unnest($3::bigint[], $4::bigint[], $5::text[], $6::integer[], $7::bigint[], $8::boolean[], $9::integer[],
-                $10::text[], $11::text[]) AS r (id, sla, tracking_id, attempts, due_at, alone, lapses_alone, cursor, cause)
+                $10::text[], $11::text[], $12::boolean[])
+                AS r (id, sla, tracking_id, attempts, due_at, alone, lapses_alone, cursor, cause, handed_over)
              WHERE w.tenant = $1 AND w.queue = $2 AND w.id = r.id",
         )
         .bind(tenant.as_str())
@@ -123,6 +126,7 @@ impl Rows for PostgresUnit<'_> {
         .bind(arrays.lapses)
         .bind(arrays.cursors)
         .bind(arrays.causes)
+        .bind(arrays.handed_over)
         .execute(&mut *self.conn)
         .await?;
         for row in rows {
@@ -136,7 +140,7 @@ impl Rows for PostgresUnit<'_> {
         let mark = self.mark_of(range.head, range.kind);
         let rows = sqlx::query(
             "SELECT id, lane, store, is_parent, dto_type, urn, alias, sla, tracking_id, attempts, due_at, alone,
-                lapses_alone, cursor, cause
+                lapses_alone, cursor, cause, handed_over
              FROM cqs_waiting
              WHERE tenant = $1 AND lane = $2 AND queue = $3 AND store = $4 AND is_parent = $5 AND due_at IS NULL
                 AND (sla, id) >= ($6, $7)
@@ -206,7 +210,7 @@ impl Rows for PostgresUnit<'_> {
         for (tenant, ids) in by_tenant(due.into_iter().map(|(tenant, id, _)| (tenant, id))) {
             let rows = sqlx::query(
                 "SELECT id, lane, store, is_parent, dto_type, urn, alias, sla, tracking_id, attempts, due_at, alone,
-                    lapses_alone, cursor, cause
+                    lapses_alone, cursor, cause, handed_over
                  FROM cqs_waiting
                  WHERE tenant = $1 AND id = ANY($2) AND due_at IS NOT NULL AND due_at <= $3
                  ORDER BY id FOR UPDATE SKIP LOCKED",
@@ -261,13 +265,13 @@ impl Rows for PostgresUnit<'_> {
 
 const OF_LANE_READY: &str = "
 SELECT id, lane, store, is_parent, dto_type, urn, alias, sla, tracking_id, attempts, due_at, alone, lapses_alone, cursor,
-    cause
+    cause, handed_over
 FROM cqs_waiting WHERE tenant = $1 AND lane = $2 AND queue = $3 AND due_at IS NULL
 ORDER BY store, is_parent, sla, id LIMIT $4 FOR UPDATE";
 
 const OF_LANE_DELAYED: &str = "
 SELECT id, lane, store, is_parent, dto_type, urn, alias, sla, tracking_id, attempts, due_at, alone, lapses_alone, cursor,
-    cause
+    cause, handed_over
 FROM cqs_waiting WHERE tenant = $1 AND lane = $2 AND queue = $3 AND due_at IS NOT NULL
 ORDER BY due_at, id LIMIT $4 FOR UPDATE";
 

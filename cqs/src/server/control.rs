@@ -229,6 +229,7 @@ fn receipt_to_wire(receipt: Receipt) -> wire::CancelReceipt {
         in_flight: receipt.in_flight,
         already_effective: receipt.already_effective,
         unexpanded_parents: receipt.unexpanded_parents,
+        handed_over: receipt.handed_over,
         quiet_by: receipt.quiet_by.map(timestamp_to_wire),
     }
 }

@@ -127,7 +127,7 @@ pub(super) fn operation_to_wire(report: OperationReport) -> wire::Operation {
         allowed: control::allowed(state).iter().map(|kind| kind_to_wire(*kind).into()).collect(),
         stop_when: control.terms.stop_when.map(stop_when_to_wire),
         plan_id: control.terms.plan_id,
-        retry_of: lineage.rules.first().map(|rule| rule.parent_tracking_id.to_string()).unwrap_or_default(),
+        parent_tracking_id: lineage.rules.first().map(|rule| rule.parent_tracking_id.to_string()).unwrap_or_default(),
         retries: retries_to_wire(&lineage.retries),
     }
 }
@@ -214,7 +214,8 @@ fn stop_when_to_wire(stop_when: StopWhen) -> wire::StopWhen {
 }
 
 fn counts_to_wire(counts: &QueueCounts, stage: Option<&StageReport>) -> wire::QueueCounts {
-    let Counts { enqueued, done, unchanged, failed, coalesced, cancelled, waiting, leased } = counts.labels;
+    let Counts { enqueued, done, unchanged, failed, coalesced, cancelled, waiting, leased, handed_over } =
+        counts.labels;
     let parents = counts.parents;
     wire::QueueCounts {
         queue_name: counts.queue.to_string(),
@@ -237,6 +238,7 @@ fn counts_to_wire(counts: &QueueCounts, stage: Option<&StageReport>) -> wire::Qu
         labels_per_s: stage.and_then(|stage| stage.milli_labels_per_s).map(rate_to_wire),
         retried: counts.labels_retried,
         parents_retried: counts.parents_retried,
+        handed_over,
     }
 }
 

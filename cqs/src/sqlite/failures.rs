@@ -174,14 +174,14 @@ SELECT coalesce(sum(failed - retried), 0) FROM cqs_dead_group WHERE lane = ?1 AN
 /// The columns of a waiting row in their order, then those of a failure.
 const PAGE: &str = "
 SELECT row_id AS id, lane, '' AS store, is_parent, dto_type, urn, alias, sla, tracking_id, attempts, NULL AS due_at,
-    0 AS alone, 0 AS lapses_alone, cursor, cause, cqs_dead.id AS position, at, retried_by
+    0 AS alone, 0 AS lapses_alone, cursor, cause, 0 AS handed_over, cqs_dead.id AS position, at, retried_by
 FROM cqs_dead INDEXED BY cqs_dead_list
 WHERE lane = ?1 AND queue = ?2 AND cqs_dead.id > ?3 AND cqs_dead.id <= ?4 AND ?6 = ''
 ORDER BY cqs_dead.id LIMIT ?5";
 
 const PAGE_OF_CAUSE: &str = "
 SELECT row_id AS id, lane, '' AS store, is_parent, dto_type, urn, alias, sla, tracking_id, attempts, NULL AS due_at,
-    0 AS alone, 0 AS lapses_alone, cursor, cause, cqs_dead.id AS position, at, retried_by
+    0 AS alone, 0 AS lapses_alone, cursor, cause, 0 AS handed_over, cqs_dead.id AS position, at, retried_by
 FROM cqs_dead INDEXED BY cqs_dead_cause
 WHERE lane = ?1 AND queue = ?2 AND cause = ?6 AND cqs_dead.id > ?3 AND cqs_dead.id <= ?4
 ORDER BY cqs_dead.id LIMIT ?5";

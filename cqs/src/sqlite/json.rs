@@ -45,6 +45,7 @@ pub(super) fn row_json(row: &Row) -> impl Serialize {
         lapses,
         row.cursor.as_str(),
         row.cause.as_str(),
+        i64::from(row.handed_over),
     )
 }
 

@@ -27,9 +27,9 @@ impl Leases for SqliteUnit<'_> {
         let ids = json_text(&rows.iter().map(|row| row.id).collect::<Vec<_>>())?;
         sqlx::query(
             "INSERT INTO cqs_leased (lease, id, is_parent, dto_type, urn, alias, sla, tracking_id, attempts, alone,
-                lapses_alone, cursor)
+                lapses_alone, cursor, handed_over)
              SELECT ?2, w.id, w.is_parent, w.dto_type, w.urn, w.alias, w.sla, w.tracking_id, w.attempts, w.alone,
-                w.lapses_alone, w.cursor
+                w.lapses_alone, w.cursor, w.handed_over
              FROM jsonb_each(?1) CROSS JOIN cqs_waiting w ON w.id = value;
              DELETE FROM cqs_waiting WHERE id IN (SELECT value FROM jsonb_each(?1))",
         )
@@ -53,7 +53,7 @@ impl Leases for SqliteUnit<'_> {
     async fn lease_rows(&mut self, generation: i64) -> Result<Vec<Row>, StoreError> {
         let rows = sqlx::query(
             "SELECT r.id, l.lane, l.store, r.is_parent, r.dto_type, r.urn, r.alias, r.sla, r.tracking_id, r.attempts,
-                NULL AS due_at, r.alone, r.lapses_alone, r.cursor, '' AS cause
+                NULL AS due_at, r.alone, r.lapses_alone, r.cursor, '' AS cause, r.handed_over
              FROM cqs_lease l CROSS JOIN cqs_leased r ON r.lease = l.generation
              WHERE l.generation = ?1 ORDER BY r.id",
         )
@@ -66,7 +66,7 @@ impl Leases for SqliteUnit<'_> {
     async fn lease_rows_of(&mut self, generation: i64, ids: &[i64]) -> Result<Vec<Row>, StoreError> {
         let rows = sqlx::query(
             "SELECT r.id, l.lane, l.store, r.is_parent, r.dto_type, r.urn, r.alias, r.sla, r.tracking_id, r.attempts,
-                NULL AS due_at, r.alone, r.lapses_alone, r.cursor, '' AS cause
+                NULL AS due_at, r.alone, r.lapses_alone, r.cursor, '' AS cause, r.handed_over
              FROM cqs_lease l CROSS JOIN cqs_leased r ON r.lease = l.generation
              WHERE l.generation = ?1 AND r.id IN (SELECT value FROM jsonb_each(?2)) ORDER BY r.id",
         )
@@ -75,6 +75,16 @@ impl Leases for SqliteUnit<'_> {
         .fetch_all(&mut *self.conn)
         .await?;
         read_rows("cqs_leased", &rows)
+    }
+
+    async fn lease_handed_over(&mut self, lane: i64) -> Result<i64, StoreError> {
+        Ok(sqlx::query_scalar(
+            "SELECT count(*) FROM cqs_lease l CROSS JOIN cqs_leased r ON r.lease = l.generation
+             WHERE l.lane = ?1 AND r.handed_over = 1",
+        )
+        .bind(lane)
+        .fetch_one(&mut *self.conn)
+        .await?)
     }
 
     async fn lease_extend(&mut self, generation: i64, expires_at: Timestamp) -> Result<(), StoreError> {
@@ -116,8 +126,8 @@ impl Leases for SqliteUnit<'_> {
 
     async fn lease_drop(&mut self, generation: i64, ids: &[i64]) -> Result<Dropped, StoreError> {
         // All rows are fetched, because the second statement runs only then.
-        let counts: Vec<(i64, i64)> = sqlx::query_as(
-            "SELECT count(*), coalesce(sum(is_parent), 0) FROM cqs_leased
+        let counts: Vec<(i64, i64, i64)> = sqlx::query_as(
+            "SELECT count(*), coalesce(sum(is_parent), 0), coalesce(sum(handed_over), 0) FROM cqs_leased
              WHERE lease = ?1 AND id IN (SELECT value FROM jsonb_each(?2));
              DELETE FROM cqs_leased WHERE lease = ?1 AND id IN (SELECT value FROM jsonb_each(?2))",
         )
@@ -125,8 +135,8 @@ impl Leases for SqliteUnit<'_> {
         .bind(json_text(&ids)?)
         .fetch_all(&mut *self.conn)
         .await?;
-        let (rows, parents) = counts.first().copied().unwrap_or_default();
-        Ok(Dropped { labels: rows - parents, parents })
+        let (rows, parents, handed_over) = counts.first().copied().unwrap_or_default();
+        Ok(Dropped { labels: rows - parents, parents, handed_over })
     }
 
     async fn lease_generation_raise(&mut self, floor: i64) -> Result<(), StoreError> {

@@ -29,13 +29,14 @@ impl Ledger for SqliteUnit<'_> {
                 counts.cancelled,
                 counts.waiting,
                 counts.leased,
+                counts.handed_over,
             ])
         });
         sqlx::query(
             "INSERT INTO cqs_ledger_delta (lane, queue, is_parent, enqueued, done, unchanged, failed, coalesced,
-                cancelled, waiting, leased)
+                cancelled, waiting, leased, handed_over)
              SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6,
-                value ->> 7, value ->> 8, value ->> 9, value ->> 10
+                value ->> 7, value ->> 8, value ->> 9, value ->> 10, value ->> 11
              FROM jsonb_each(?1)",
         )
         .bind(json_text(&deltas.collect::<Vec<_>>())?)
@@ -48,12 +49,14 @@ impl Ledger for SqliteUnit<'_> {
         let rows = sqlx::query(
             "SELECT lane, queue, is_parent, sum(enqueued) AS enqueued, sum(done) AS done, sum(unchanged) AS unchanged,
                 sum(failed) AS failed, sum(coalesced) AS coalesced, sum(cancelled) AS cancelled,
-                sum(waiting) AS waiting, sum(leased) AS leased
+                sum(waiting) AS waiting, sum(leased) AS leased, sum(handed_over) AS handed_over
              FROM (
-                SELECT lane, queue, is_parent, enqueued, done, unchanged, failed, coalesced, cancelled, waiting, leased
+                SELECT lane, queue, is_parent, enqueued, done, unchanged, failed, coalesced, cancelled, waiting, leased,
+                    handed_over
                 FROM cqs_ledger WHERE lane IN (SELECT value FROM jsonb_each(?1))
                 UNION ALL
-                SELECT lane, queue, is_parent, enqueued, done, unchanged, failed, coalesced, cancelled, waiting, leased
+                SELECT lane, queue, is_parent, enqueued, done, unchanged, failed, coalesced, cancelled, waiting, leased,
+                    handed_over
                 FROM cqs_ledger_delta WHERE lane IN (SELECT value FROM jsonb_each(?1))
              )
              GROUP BY lane, queue, is_parent ORDER BY lane, queue, is_parent",
@@ -88,14 +91,15 @@ impl Ledger for SqliteUnit<'_> {
         // NOT INDEXED: by id, so that a backlog of deltas is not read through by lane.
         sqlx::query(
             "INSERT INTO cqs_ledger (lane, queue, is_parent, enqueued, done, unchanged, failed, coalesced, cancelled,
-                waiting, leased, changes)
+                waiting, leased, handed_over, changes)
              SELECT lane, queue, is_parent, sum(enqueued), sum(done), sum(unchanged), sum(failed), sum(coalesced),
-                sum(cancelled), sum(waiting), sum(leased), count(*)
+                sum(cancelled), sum(waiting), sum(leased), sum(handed_over), count(*)
              FROM cqs_ledger_delta NOT INDEXED WHERE id <= ?1 GROUP BY lane, queue, is_parent
              ON CONFLICT DO UPDATE SET enqueued = enqueued + excluded.enqueued, done = done + excluded.done,
                 unchanged = unchanged + excluded.unchanged, failed = failed + excluded.failed,
                 coalesced = coalesced + excluded.coalesced, cancelled = cancelled + excluded.cancelled,
                 waiting = waiting + excluded.waiting, leased = leased + excluded.leased,
+                handed_over = handed_over + excluded.handed_over,
                 changes = changes + excluded.changes",
         )
         .bind(last)

@@ -20,17 +20,17 @@ const ALIKE_ROWS_MIN: usize = 8;
 
 const OF_LANE_READY: &str = "
 SELECT id, lane, store, is_parent, dto_type, urn, alias, sla, tracking_id, attempts, due_at, alone, lapses_alone, cursor,
-    cause
+    cause, handed_over
 FROM cqs_waiting WHERE queue = ?1 AND lane = ?2 AND due_at IS NULL
 ORDER BY store, is_parent, sla, id LIMIT ?3";
 
 const OF_LANE_DELAYED: &str = "
 SELECT id, lane, store, is_parent, dto_type, urn, alias, sla, tracking_id, attempts, due_at, alone, lapses_alone, cursor,
-    cause
+    cause, handed_over
 FROM cqs_waiting WHERE lane = ?2 AND queue = ?1 AND due_at IS NOT NULL
 ORDER BY due_at, id LIMIT ?3";
 
-/// Everything of a new row but its URN.
+/// Everything of a new row but its URN; none is handed over.
 #[derive(PartialEq, Eq)]
 struct Alike<'a> {
     lane: i64,
@@ -107,7 +107,8 @@ impl Rows for SqliteUnit<'_> {
         for ((dto_type, alias), urns) in by_key {
             let rows = sqlx::query(
                 "SELECT w.id, w.lane, w.store, w.is_parent, w.dto_type, w.urn, w.alias, w.sla, w.tracking_id,
-                    w.attempts, w.due_at, w.alone, w.lapses_alone, w.cursor, w.cause
+                    w.attempts, w.due_at, w.alone, w.lapses_alone, w.cursor, w.cause,
+                    w.handed_over
                  FROM jsonb_each(?1) CROSS JOIN cqs_waiting w
                     ON w.urn = value AND w.queue = ?2 AND w.lane = ?3 AND w.dto_type = ?4 AND w.alias = ?5",
             )
@@ -135,10 +136,10 @@ impl Rows for SqliteUnit<'_> {
         }
         sqlx::query(
             "INSERT INTO cqs_waiting (id, queue, lane, store, is_parent, dto_type, urn, alias, sla, tracking_id, attempts,
-                due_at, alone, lapses_alone, cursor, cause)
+                due_at, alone, lapses_alone, cursor, cause, handed_over)
              SELECT value ->> 0, ?2, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6,
                 value ->> 7, value ->> 8, value ->> 9, value ->> 10, value ->> 11, value ->> 12, value ->> 13,
-                value ->> 14
+                value ->> 14, value ->> 15
              FROM jsonb_each(?1)",
         )
         .bind(rows_json(rows)?)
@@ -152,7 +153,7 @@ impl Rows for SqliteUnit<'_> {
         sqlx::query(
             "UPDATE cqs_waiting SET sla = value ->> 7, tracking_id = value ->> 8, attempts = value ->> 9,
                 due_at = value ->> 10, alone = value ->> 11, lapses_alone = value ->> 12, cursor = value ->> 13,
-                cause = value ->> 14
+                cause = value ->> 14, handed_over = value ->> 15
              FROM jsonb_each(?1) WHERE cqs_waiting.id = value ->> 0 AND cqs_waiting.queue = ?2",
         )
         .bind(rows_json(rows)?)
@@ -165,7 +166,7 @@ impl Rows for SqliteUnit<'_> {
     async fn row_ready(&mut self, range: ReadyRange<'_>) -> Result<Vec<Row>, StoreError> {
         let rows = sqlx::query(
             "SELECT id, lane, store, is_parent, dto_type, urn, alias, sla, tracking_id, attempts, due_at, alone,
-                lapses_alone, cursor, cause
+                lapses_alone, cursor, cause, handed_over
              FROM cqs_waiting
              WHERE queue = ?1 AND lane = ?2 AND store = ?3 AND is_parent = ?4 AND due_at IS NULL
              ORDER BY sla, id LIMIT ?5",
@@ -183,7 +184,7 @@ impl Rows for SqliteUnit<'_> {
     async fn row_due(&mut self, queue: i64, now: Timestamp, limit: usize) -> Result<Vec<Row>, StoreError> {
         let rows = sqlx::query(
             "SELECT id, lane, store, is_parent, dto_type, urn, alias, sla, tracking_id, attempts, due_at, alone,
-                lapses_alone, cursor, cause
+                lapses_alone, cursor, cause, handed_over
              FROM cqs_waiting
              WHERE queue = ?1 AND due_at IS NOT NULL AND due_at <= ?2
              ORDER BY due_at, id LIMIT ?3",

@@ -54,9 +54,12 @@ pub(crate) async fn arrive<U: Unit>(
     for (before, after) in &updates {
         changes.waited(place, before);
         changes.waits(place, after);
+        changes.handed_over(place, before, -1);
+        changes.handed_over(place, after, 1);
     }
     for row in &inserts {
         changes.waits(place, row);
+        changes.handed_over(place, row, 1);
     }
     for (kind, all, merged) in
         [(RowKind::Label, total - parents, merged - merged_parents), (RowKind::Parent, parents, merged_parents)]
@@ -100,6 +103,7 @@ pub(crate) fn fresh_row(place: Place<'_>, item: SplitItem, origin: &Origin) -> R
         company: crate::model::Company::Batch,
         cursor: String::new(),
         cause: String::new(),
+        handed_over: false,
     }
 }
 

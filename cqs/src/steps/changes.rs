@@ -93,6 +93,16 @@ impl Changes {
         for (kind, rows) in [(RowKind::Label, rows.labels), (RowKind::Parent, rows.parents)] {
             self.count(place, kind, each.times(rows));
         }
+        if rows.handed_over > 0 {
+            self.count(place, RowKind::Label, Counts { handed_over: -rows.handed_over, ..Counts::default() });
+        }
+    }
+
+    /// A row counts as handed over, or no more, if it is.
+    pub(crate) fn handed_over(&mut self, place: Place<'_>, row: &Row, by: i64) {
+        if row.handed_over {
+            self.count(place, row.kind(), Counts { handed_over: by, ..Counts::default() });
+        }
     }
 
     /// The end of a lease makes more claimable: parents behind a parent, the rows of a store, what an in-flight limit

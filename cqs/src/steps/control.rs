@@ -50,8 +50,12 @@ pub(crate) async fn control<U: Unit>(unit: &mut U, ask: ControlAsk, now: Timesta
     if changed {
         woken = put(unit, (operation.lane, &mut control, &before), (&ledger, now)).await?;
     }
+    let lane = operation.lane;
     let report = report(unit, operation, now).await?;
-    let receipt = control.cancelled.is_some().then(|| receipt(&report));
+    let receipt = match control.cancelled {
+        Some(_) => Some(receipt(&report, unit.lease_handed_over(lane).await?)),
+        None => None,
+    };
     tracing::info!(
         tenant = %ask.tenant, tracking_id = %ask.tracking_id, action = ask.action.as_str(), by = %ask.by,
         reason = %ask.reason, changed, "operation controlled"
@@ -185,7 +189,8 @@ fn stop_counts(ledger: &[(LedgerKey, Counts)]) -> Vec<StopFrom> {
     labels.map(|(key, counts)| StopFrom { queue: key.queue, done: counts.done, failed: counts.failed }).collect()
 }
 
-fn receipt(report: &crate::model::OperationReport) -> Receipt {
+/// `leased`: labels that are handed over and leased now. The ledger counts them with the cancelled ones that are.
+fn receipt(report: &crate::model::OperationReport, leased: i64) -> Receipt {
     let mut receipt = Receipt { quiet_by: report.quiet_by, ..Receipt::default() };
     for counts in &report.queues {
         receipt.not_started += counts.labels.cancelled;
@@ -194,7 +199,10 @@ fn receipt(report: &crate::model::OperationReport) -> Receipt {
         if is_last_stage(&counts.queue) {
             receipt.already_effective += counts.labels.done - counts.labels.unchanged;
         }
+        receipt.handed_over += counts.labels.handed_over;
     }
+    receipt.handed_over -= leased;
+    receipt.not_started -= receipt.handed_over;
     receipt
 }
 

@@ -93,6 +93,10 @@ pub(crate) async fn release<U: Unit>(
     for (row, fate) in fated {
         changes.released(place, &row);
         let leaves = Counts { leased: -1, ..Counts::default() };
+        // What comes back to a cancelled lane is cancelled, and stays handed over; `arrive` counts what waits again.
+        if !(place.lane.gate.cancelled && matches!(fate, Fate::Waits(_))) {
+            changes.handed_over(place, &row, -1);
+        }
         match fate {
             Fate::Done => {
                 changes.count(place, row.kind(), Counts { done: 1, ..leaves });

@@ -16,6 +16,7 @@ mod coalescing;
 mod control;
 mod failures;
 mod failures_world;
+mod handed_over;
 mod lanes;
 mod leases;
 mod ledger;

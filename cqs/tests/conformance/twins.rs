@@ -10,7 +10,7 @@ use crate::{
     world::*,
 };
 use cqs::{
-    model::{Action, Control, ControlAsk, LimitChange, Limits, OperationReport, State, StopWhen},
+    model::{Action, Control, ControlAsk, Counts, LimitChange, Limits, OperationReport, State, StopWhen},
     store::{ApprovalAsk, BrakeAsk, SplitAsk},
 };
 
@@ -45,7 +45,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         ),
         1 => (0..3_usize, ahead).prop_map(|(operation, ahead_ms)| Step::Inject { operation, ahead_ms }),
         6 => (queue(), 1..4_usize).prop_map(|(queue, max)| Step::Dequeue { queue, max }),
-        5 => (lease(), prop::collection::vec(0..6_u8, 4)).prop_map(|(lease, outcomes)| Step::Complete { lease, outcomes }),
+        5 => (lease(), prop::collection::vec(0..8_u8, 4)).prop_map(|(lease, outcomes)| Step::Complete { lease, outcomes }),
         3 => (lease(), 0..4_usize, 0..4_usize, any::<bool>()).prop_map(|(lease, from, count, unfinished)| {
             Step::Split { lease, labels: from..from + count, unfinished }
         }),
@@ -113,6 +113,7 @@ fn outcome(code: u8, now: Timestamp) -> Outcome {
         2 => Outcome::Unchanged,
         3 => retry(),
         4 => Outcome::Defer { until: now.plus_ms(SECOND), cause: "later".to_owned() },
+        6 | 7 => Outcome::Follow { until: now.plus_ms(SECOND), cause: "on its way".to_owned(), handed_over: code == 6 },
         _ => failed("broken"),
     }
 }
@@ -283,6 +284,11 @@ async fn ledgers(world: &World) -> Vec<Option<OperationReport>> {
             let open: i64 = counts.clone().map(|counts| counts.open()).sum();
             assert!(counts.clone().all(|counts| counts.balanced()), "{report:?}");
             assert!(counts.clone().all(|counts| counts.waiting >= 0 && counts.leased >= 0), "{report:?}");
+            let most = |counts: Counts| counts.open() + counts.cancelled;
+            assert!(counts.clone().all(|counts| (0..=most(counts)).contains(&counts.handed_over)), "{report:?}");
+            if open == 0 && report.control.cancelled.is_none() {
+                assert!(counts.clone().all(|counts| counts.handed_over == 0), "{report:?}");
+            }
             assert_eq!(report.operation.finished_at.is_some(), open == 0, "{report:?}");
             if report.control.cancelled.is_some() {
                 assert!(counts.clone().all(|counts| counts.waiting == 0), "{report:?}");

@@ -22,6 +22,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (8, "lookups", include_str!("../../../migrations/sqlite/0008_lookups.sql")),
     (9, "history", include_str!("../../../migrations/sqlite/0009_history.sql")),
     (10, "guards", include_str!("../../../migrations/sqlite/0010_guards.sql")),
+    (11, "handed_over", include_str!("../../../migrations/sqlite/0011_handed_over.sql")),
 ];
 
 /// The newest schema this build knows.

@@ -175,8 +175,8 @@ pub(crate) struct RetryAccepted {
     operation: String,
     /// As the request named it.
     tracking_id: String,
-    /// The operation whose failures it handles again.
-    retry_of: String,
+    /// Tracking id of the operation whose failures it handles again.
+    parent_id: String,
     /// Failures it takes over.
     items: i64,
     /// RFC 3339.
@@ -256,7 +256,7 @@ async fn retried(
     Ok(RetryAccepted {
         operation: operation_path(&tenant, &retry),
         tracking_id: retry.to_string(),
-        retry_of: parent.to_string(),
+        parent_id: parent.to_string(),
         items: answer.items,
         accepted_at: wire::time(answer.accepted_at.as_ref()),
         sla_timestamp: wire::time(answer.sla_timestamp.as_ref()),

@@ -124,6 +124,7 @@ fn add(sum: &mut QueueCounts, more: &QueueCounts) {
     sum.cancelled += more.cancelled;
     sum.waiting += more.waiting;
     sum.leased += more.leased;
+    sum.handed_over += more.handed_over;
     sum.retried += more.retried;
     sum.parents_enqueued += more.parents_enqueued;
     sum.parents_done += more.parents_done;
@@ -208,7 +209,7 @@ mod tests {
         assert_eq!(totals.state, OperationStateName::FinishedWithFailures);
         assert_eq!(totals.operations, 2);
         let json = serde_json::to_value(&totals).unwrap();
-        let expected = serde_json::json!({"labels": 100, "rendered": 98, "unchanged": 0, "exported": 98, "failed": 2});
+        let expected = serde_json::json!({"labels": 100, "rendered": 98, "unchanged": 0, "exported": 98, "confirmed": 98, "failed": 2});
         assert_eq!(json["summary"], expected);
         assert_eq!((&json["funnel"][3]["done"], &json["funnel"][3]["failed"]), (&98.into(), &0.into()), "{json}");
         assert_eq!(totals.percent, Some(100.0));

@@ -20,7 +20,7 @@ pub(crate) enum FunnelName {
     Rendered,
     /// Handled with nothing to change; these labels go no further.
     Unchanged,
-    /// Handed to the label's access point, or found to show the picture already.
+    /// Taken by the label's access point, or found to show the picture already.
     Exported,
     /// Confirmed by the strongest evidence that the label's driver can give. Which evidence that is stands with each
     /// label, under `delivery`.
@@ -36,7 +36,8 @@ pub(crate) struct FunnelStage {
     done: i64,
     /// Labels on their way to it: waiting for this stage, or in its hands.
     waiting: i64,
-    /// Labels given up on the way to it.
+    /// Labels given up on the way to it. What the exporter gave up counts under `exported` and `confirmed`, whether it was
+    /// before its access point took it or after.
     failed: i64,
     /// Labels a second over the last minute; null when nothing was measured.
     labels_per_second: Option<f64>,
@@ -116,15 +117,28 @@ pub(super) fn funnel(operation: &WireOperation) -> Vec<FunnelStage> {
         });
         funnel.push(FunnelStage { done: first.unchanged, ..stage(FunnelName::Unchanged, None) });
     }
-    // The exporter is done with a label only once its driver confirmed it, so the ledger's count is of both.
-    let exported = FunnelStage {
-        done: parts.exporter.map_or(0, |queue| queue.done),
-        waiting: open(parts.merger) + open(parts.exporter),
+    // The exporter is done with a label once its driver confirmed it. Those handed over wait there for that, or were cancelled
+    // while they did.
+    let (done, handed_over) = parts.exporter.map_or((0, 0), |queue| (queue.done, queue.handed_over));
+    let unconfirmed = handed_over.min(open(parts.exporter));
+    let confirmed = FunnelStage {
+        done,
+        waiting: unconfirmed,
         failed: failed(parts.merger) + failed(parts.exporter),
-        ..stage(FunnelName::Exported, parts.exporter)
+        ..stage(FunnelName::Confirmed, parts.exporter)
     };
-    funnel.push(exported.clone());
-    funnel.push(FunnelStage { stage: FunnelName::Confirmed, ..exported });
+    funnel.push(FunnelStage {
+        stage: FunnelName::Exported,
+        done: done + handed_over,
+        waiting: open(parts.merger) + open(parts.exporter) - unconfirmed,
+        // What is measured is how many are confirmed.
+        labels_per_second: confirmed.labels_per_second.filter(|_| handed_over == 0),
+        ..confirmed.clone()
+    });
+    funnel.push(confirmed);
+    for stage in funnel.iter_mut().filter(|stage| stage.waiting == 0) {
+        stage.waiting_since = None;
+    }
     funnel
 }
 
@@ -242,7 +256,8 @@ mod tests {
             ..queue(ServiceName::EccImageRender, 100, 60)
         };
         let merger = queue(ServiceName::EslImageMerger, 40, 30);
-        let exporter = QueueCounts { failed: 2, waiting: 8, ..queue(ServiceName::HardwareExporter, 30, 20) };
+        let exporter =
+            QueueCounts { failed: 2, waiting: 8, handed_over: 5, ..queue(ServiceName::HardwareExporter, 30, 20) };
         let asked = operation(vec![first, merger, exporter]);
         assert_eq!(
             counts(&asked),
@@ -250,8 +265,8 @@ mod tests {
                 (FunnelName::Expanded, 100, 0, 0),
                 (FunnelName::Rendered, 40, 35, 5),
                 (FunnelName::Unchanged, 20, 0, 0),
-                (FunnelName::Exported, 20, 18, 2),
-                (FunnelName::Confirmed, 20, 18, 2),
+                (FunnelName::Exported, 25, 13, 2),
+                (FunnelName::Confirmed, 20, 5, 2),
             ]
         );
         assert_eq!(percent(&asked), Some(47.0), "100 labels, 35 + 10 + 8 under way");

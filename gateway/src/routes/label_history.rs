@@ -70,9 +70,9 @@ pub(crate) struct HistoryOperation {
     /// When it was accepted, RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     accepted_at: Option<String>,
-    /// Of a retry: the operation whose failures it handles again.
+    /// Of a retry: tracking id of the operation whose failures it handles again.
     #[serde(skip_serializing_if = "Option::is_none")]
-    retry_of: Option<String>,
+    parent_id: Option<String>,
 }
 
 /// One entry of a label's history.
@@ -185,7 +185,7 @@ fn told(tenant: &TenantId, wire: WireOperation) -> Result<HistoryOperation, Prob
         operator: wire.operator_subject,
         reason: wire.reason,
         accepted_at: wire::time(wire.accepted_at.as_ref()),
-        retry_of: Some(wire.retry_of).filter(|id| !id.is_empty()),
+        parent_id: Some(wire.parent_tracking_id).filter(|id| !id.is_empty()),
     })
 }
 

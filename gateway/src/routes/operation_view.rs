@@ -69,6 +69,8 @@ pub(crate) struct Stage {
     labels: Counts,
     /// Of the labels done: nothing had to change.
     unchanged: i64,
+    /// Of the labels waiting, leased and cancelled: taken by their access points, and neither confirmed nor given up.
+    handed_over: i64,
     /// Parents: what leads to labels and is split.
     parents: Counts,
 }
@@ -111,8 +113,10 @@ pub(crate) struct Summary {
     rendered: i64,
     /// Handled by the first stage with nothing to change.
     unchanged: i64,
-    /// Sent to the label and confirmed as far as the driver can tell.
+    /// Sent: taken by the label's access point, or confirmed at once. Until it is given up, if ever.
     exported: i64,
+    /// Of the exported ones: confirmed, as far as the driver can tell.
+    confirmed: i64,
     /// Given up in some stage.
     failed: i64,
 }
@@ -176,8 +180,8 @@ pub(crate) struct Operation {
     failures: Vec<Failure>,
     /// Failed items that no retry took over yet.
     failures_open: i64,
-    /// Of a retry: the operation whose failures it handles again.
-    retry_of: Option<String>,
+    /// Of a retry: tracking id of the operation whose failures it handles again.
+    parent_id: Option<String>,
     /// Retries of its failures, oldest first.
     retries: Vec<RetryOf>,
     /// It, its retries and theirs counted as one; null without retries. Only where one operation is read, not in lists and
@@ -204,7 +208,7 @@ pub(super) fn operation(wire: WireOperation) -> Result<Operation, Problem> {
         sla_timestamp: wire::time(wire.sla_timestamp.as_ref()),
         finished_at: wire::time(wire.finished_at.as_ref()),
         failures_open: wire.queues.iter().map(open_failures).sum(),
-        retry_of: Some(wire.retry_of.clone()).filter(|id| !id.is_empty()),
+        parent_id: Some(wire.parent_tracking_id.clone()).filter(|id| !id.is_empty()),
         retries: wire.retries.iter().map(|retry| retry_of(&tenant, retry)).collect(),
         totals: None,
         blocked_on: wire.blocked_on.iter().map(Blocked::of).collect(),
@@ -267,11 +271,14 @@ pub(super) fn summary(origin: &str, queues: &[QueueCounts]) -> Summary {
             .sum()
     };
     let first = queues.iter().find(|queue| queue.queue_name == origin);
+    let exporter = queues.iter().find(|queue| wire::stage_of(&queue.queue_name) == "exported");
+    let confirmed = changed("exported");
     Summary {
         labels: first.map_or(0, |queue| queue.enqueued - queue.coalesced),
         rendered: changed("rendered"),
         unchanged: first.map_or(0, |queue| queue.unchanged),
-        exported: changed("exported"),
+        exported: confirmed + exporter.map_or(0, |queue| queue.handed_over),
+        confirmed,
         failed: queues.iter().map(|queue| queue.failed).sum(),
     }
 }
@@ -290,6 +297,7 @@ fn stage(wire: QueueCounts) -> Stage {
             leased: wire.leased,
         },
         unchanged: wire.unchanged,
+        handed_over: wire.handed_over,
         parents: Counts {
             received: wire.parents_enqueued,
             done: wire.parents_done,

@@ -191,7 +191,10 @@ async fn an_operation_shows_its_stages_and_never_hides_failures() {
     assert!(running.headers.contains_key("retry-after"));
     let body = running.json();
     assert_eq!(body["state"], "RUNNING");
-    assert_eq!(body["summary"], json!({"labels": 9, "rendered": 5, "unchanged": 4, "exported": 2, "failed": 0}));
+    assert_eq!(
+        body["summary"],
+        json!({"labels": 9, "rendered": 5, "unchanged": 4, "exported": 2, "confirmed": 2, "failed": 0})
+    );
     let stages = body["stages"].as_array().unwrap();
     let names: Vec<_> = stages.iter().map(|stage| (&stage["stage"], &stage["service"])).collect();
     assert_eq!(names[0], (&json!("rendered"), &json!("ecc-image-render-service")));

@@ -54,6 +54,30 @@ pub(super) const ALL: &[Invariant] = &[
                 OR unchanged > done OR min(enqueued, done, unchanged, failed, coalesced, cancelled) < 0",
     },
     Invariant {
+        // Of a cancelled lane the rows are removed, and the ledger's word is the only one.
+        name: "as many labels are counted as handed over as there are rows that are",
+        violations: "
+            WITH ledger AS (
+                SELECT lane, queue, is_parent, sum(handed_over) AS handed_over FROM (
+                    SELECT lane, queue, is_parent, handed_over FROM cqs_ledger
+                    UNION ALL SELECT lane, queue, is_parent, handed_over FROM cqs_ledger_delta)
+                GROUP BY lane, queue, is_parent),
+            rows AS (
+                SELECT lane, queue, is_parent, count(*) AS found FROM (
+                    SELECT lane, queue, is_parent FROM cqs_waiting WHERE handed_over = 1
+                    UNION ALL
+                    SELECT l.lane, l.queue, r.is_parent
+                    FROM cqs_leased r JOIN cqs_lease l ON l.generation = r.lease WHERE r.handed_over = 1)
+                WHERE lane IN (SELECT lane FROM cqs_operation)
+                GROUP BY lane, queue, is_parent)
+            SELECT format('lane %d queue %d %s: %s counted, %s found', lane, queue, iif(is_parent, 'parents', 'labels'),
+                handed_over, found)
+            FROM ledger FULL JOIN rows USING (lane, queue, is_parent)
+            WHERE iif(lane IN (SELECT lane FROM cqs_lane WHERE cancelled_at IS NOT NULL),
+                    coalesce(handed_over, 0) < coalesce(found, 0), coalesce(handed_over, 0) <> coalesce(found, 0))
+                OR coalesce(iif(is_parent, found, 0), 0) > 0 OR coalesce(handed_over, 0) < 0",
+    },
+    Invariant {
         name: "only operations have a ledger",
         violations: "
             SELECT format('lane %d', lane) FROM (SELECT lane FROM cqs_ledger UNION SELECT lane FROM cqs_ledger_delta)

@@ -20,8 +20,8 @@ INSERT INTO cqs_waiting (id, queue, lane, store, is_parent, dto_type, urn, alias
     (11, 1, 1, '', 0, 'ecclink.v1', 't/T/s/S/ecclinks/A', '', 60, '', 0, 0, 0, '');
 INSERT INTO cqs_lease VALUES (5, 1, 2, '', 'ecc-image-render-service', 'w', 99), (6, 2, 1, 'S', 'hardware-exporter', 'w', 99);
 INSERT INTO cqs_leased VALUES
-    (5, 12, 0, 'ecclink.v1', 't/T/s/S/ecclinks/B', '', 70, '', 0, 0, 0, ''),
-    (6, 13, 0, 'eslimage.v1', 't/T/s/S/eslimages/B', '', 70, '', 0, 0, 0, '');
+    (5, 12, 0, 'ecclink.v1', 't/T/s/S/ecclinks/B', '', 70, '', 0, 0, 0, '', 0),
+    (6, 13, 0, 'eslimage.v1', 't/T/s/S/eslimages/B', '', 70, '', 0, 0, 0, '', 0);
 INSERT INTO cqs_dead (row_id, queue, lane, is_parent, dto_type, urn, alias, sla, tracking_id, attempts, cursor, cause, at)
     VALUES (9, 1, 2, 0, 'ecclink.v1', 't/T/s/S/ecclinks/C', '', 70, '', 0, '', 'broken', 80);
 INSERT INTO cqs_dead_group (lane, queue, cause, failed, retried, sample_urn) VALUES (2, 1, 'broken', 1, 0, 't/T/s/S/ecclinks/C');
@@ -48,6 +48,9 @@ const DEFECTS: &[(&str, &str)] = &[
     ("DELETE FROM cqs_leased WHERE id = 12", "enqueued ="),
     ("UPDATE cqs_ledger SET done = done + 1, enqueued = enqueued + 1, waiting = waiting - 1, failed = failed + 1 WHERE is_parent = 0", "enqueued ="),
     ("UPDATE cqs_ledger SET unchanged = 9 WHERE is_parent = 0", "enqueued ="),
+    ("UPDATE cqs_ledger SET handed_over = 1 WHERE is_parent = 0", "handed over"),
+    ("UPDATE cqs_waiting SET handed_over = 1 WHERE id = 10", "handed over"),
+    ("UPDATE cqs_leased SET handed_over = 1 WHERE id = 12", "handed over"),
     ("DELETE FROM cqs_ledger_delta", "enqueued ="),
     ("INSERT INTO cqs_ledger (lane, queue, is_parent, enqueued, done, unchanged, failed, coalesced, cancelled, waiting, leased) VALUES (1, 1, 0, 1, 1, 0, 0, 0, 0, 0, 0)", "only operations"),
     ("UPDATE cqs_lane SET tracking_id = 'other' WHERE lane = 2", "an operation has a lane"),
@@ -59,16 +62,16 @@ const DEFECTS: &[(&str, &str)] = &[
     ("UPDATE cqs_dead_group SET failed = 2", "counted by cause"),
     ("INSERT INTO cqs_lease VALUES (7, 1, 1, '', 'ecc-image-render-service', 'w', 99)", "a lease holds items"),
     ("DELETE FROM cqs_lease WHERE generation = 5", "has its lease"),
-    ("INSERT INTO cqs_leased SELECT 6, 11, 0, dto_type, urn, '', 70, '', 0, 0, 0, '' FROM cqs_waiting WHERE id = 11", "in one place"),
+    ("INSERT INTO cqs_leased SELECT 6, 11, 0, dto_type, urn, '', 70, '', 0, 0, 0, '', 0 FROM cqs_waiting WHERE id = 11", "in one place"),
     ("DROP INDEX cqs_waiting_same;
         INSERT INTO cqs_waiting (id, queue, lane, store, is_parent, dto_type, urn, alias, sla, tracking_id, attempts, due_at, alone, lapses_alone, cursor)
         SELECT 99, queue, lane, store, is_parent, dto_type, urn, alias, sla, tracking_id, attempts, due_at, alone, lapses_alone, cursor FROM cqs_waiting WHERE id = 11", "is unique"),
-    ("INSERT INTO cqs_leased VALUES (5, 20, 1, 'ecclink.v1', 't/T/s/S/eccmodels/M', 'by_eccmodel', 70, '', 0, 0, 0, ''), (5, 21, 1, 'ecclink.v1', 't/T/s/S/eccmodels/N', 'by_eccmodel', 70, '', 0, 0, 0, '')", "leased alone"),
+    ("INSERT INTO cqs_leased VALUES (5, 20, 1, 'ecclink.v1', 't/T/s/S/eccmodels/M', 'by_eccmodel', 70, '', 0, 0, 0, '', 0), (5, 21, 1, 'ecclink.v1', 't/T/s/S/eccmodels/N', 'by_eccmodel', 70, '', 0, 0, 0, '', 0)", "leased alone"),
     ("UPDATE cqs_waiting SET urn = 't/U/s/S/ecclinks/A' WHERE id = 11", "a lane of its tenant"),
     ("UPDATE cqs_waiting SET lane = 3 WHERE id = 11", "a lane of its tenant"),
     ("DROP INDEX cqs_lane_ordinary; INSERT INTO cqs_lane (tenant, kind, tracking_id, created_at) VALUES ('T', 'ordinary', '', 0)", "one ordinary lane"),
     ("DROP INDEX cqs_lease_store; INSERT INTO cqs_lease SELECT 8, queue, lane, store, owner, worker_id, expires_at FROM cqs_lease WHERE generation = 6;
-        INSERT INTO cqs_leased SELECT 8, 30, 0, dto_type, urn || 'x', '', 70, '', 0, 0, 0, '' FROM cqs_leased WHERE id = 13", "one lease holds a store"),
+        INSERT INTO cqs_leased SELECT 8, 30, 0, dto_type, urn || 'x', '', 70, '', 0, 0, 0, '', 0 FROM cqs_leased WHERE id = 13", "one lease holds a store"),
     ("UPDATE cqs_leased SET urn = 't/T/s/R/eslimages/B' WHERE id = 13", "one lease holds a store"),
     ("UPDATE cqs_head SET ready_labels = 2 WHERE lane = 1", "heads count"),
     ("UPDATE cqs_head SET label_sla = 61 WHERE lane = 1", "heads count"),

@@ -15,6 +15,7 @@ use proto::{
 use reqwest::Method;
 use serde_json::{Value, json};
 use tests::{
+    cli::Shell,
     rest::Rest,
     source::workspace_root,
     topology::{PlatformAlone, START_LIMIT},
@@ -109,12 +110,25 @@ impl Exporter {
             outcome: outcome.into(),
             cause: if outcome == OutcomeKind::Done { String::new() } else { "no radio".to_owned() },
             due_at: due_at.map(proto::timestamp_to_wire),
+            handed_over: None,
         };
-        let request = CompleteRequest {
-            queue_name: QUEUE.to_string(),
-            lease_generation: leased.generation,
-            outcomes: leased.ids.into_iter().map(report).collect(),
+        self.complete(leased.generation, leased.ids.into_iter().map(report).collect()).await;
+    }
+
+    /// What access points took, or did not, is looked after the next day.
+    async fn follow(&mut self, (generation, ids): (i64, &[i64]), handed_over: bool) {
+        let report = |id: &i64| ItemOutcome {
+            id: *id,
+            outcome: OutcomeKind::Defer.into(),
+            cause: "on its way".to_owned(),
+            due_at: Some(proto::timestamp_to_wire(SystemClock.now().plus_ms(86_400_000))),
+            handed_over: Some(handed_over),
         };
+        self.complete(generation, ids.iter().map(report).collect()).await;
+    }
+
+    async fn complete(&mut self, lease_generation: i64, outcomes: Vec<ItemOutcome>) {
+        let request = CompleteRequest { queue_name: QUEUE.to_string(), lease_generation, outcomes };
         self.0.complete(request).await.expect("it is reported");
     }
 }
@@ -256,8 +270,8 @@ async fn when_it_will_be_through_is_told_once_a_rate_was_measured() {
     })
     .await;
     let stages = told["funnel"].as_array().expect("a funnel");
-    let confirmed = stages.iter().find(|stage| stage["stage"] == "confirmed").expect("the last stage");
-    let (rate, left) = (confirmed["labels_per_second"].as_f64(), confirmed["waiting"].as_f64());
+    let exported = stages.iter().find(|stage| stage["stage"] == "exported").expect("the stage that has them");
+    let (rate, left) = (exported["labels_per_second"].as_f64(), exported["waiting"].as_f64());
     let seconds = left.expect("labels") / rate.expect("a rate");
     assert_eq!(told["eta"]["seconds"].as_f64(), Some(seconds.ceil()), "what is left at that rate: {told}");
     platform.close().await;
@@ -296,5 +310,74 @@ async fn the_receipt_of_a_cancellation_tells_what_was_not_begun_what_finishes_an
     assert_eq!(counts(&again["receipt"]), [Some(3), Some(0), Some(3), Some(1)], "{again}");
     assert_eq!((&again["operation"]["state"], &again["receipt"]["quiet_by"]), (&json!("CANCELLED"), &Value::Null));
     assert!(exporter.lease(10).await.is_none(), "nothing of it is handed out any more");
+    platform.close().await;
+}
+
+/// Exported and confirmed: of the summary; done and waiting of both stages of the funnel.
+fn sent(operation: &Value) -> [Option<i64>; 6] {
+    let summary = &operation["summary"];
+    let stage = |name: &str| {
+        operation["funnel"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .find(|stage| stage["stage"] == name)
+            .unwrap_or(&Value::Null)
+    };
+    let (exported, confirmed) = (stage("exported"), stage("confirmed"));
+    [
+        &summary["exported"],
+        &summary["confirmed"],
+        &exported["done"],
+        &exported["waiting"],
+        &confirmed["done"],
+        &confirmed["waiting"],
+    ]
+    .map(Value::as_i64)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_access_points_took_is_exported_before_it_is_confirmed() {
+    let platform = PlatformAlone::open().await;
+    let operator = platform.operator(&[TENANT]).await;
+    let mut exporter = Exporter::new(&platform).await;
+    exporter.begin("sent", SelfEnqueueRequest::default()).await;
+    exporter.expand("sent", (4, "")).await;
+    let Leased { generation, ids } = exporter.lease(10).await.expect("the labels");
+    let [one, two, three, last] = ids[..] else { panic!("four labels") };
+    exporter.follow((generation, &[two, three]), true).await;
+    exporter.report(Leased { generation, ids: vec![one] }, OutcomeKind::Done, None).await;
+    let partly = operator.get_json(&path("sent")).await;
+    assert_eq!(sent(&partly), [3, 1, 3, 1, 1, 2].map(Some), "{partly}");
+    assert_eq!(partly["stages"][0]["handed_over"], 2, "{partly}");
+
+    let home = tempfile::tempdir().expect("a folder");
+    let shell = Shell::new(&operator, home.path());
+    let wait = async |until: &str| {
+        let line =
+            ["operations", "wait", "sent", "--tenant", TENANT, "--until", until, "--timeout", "1s", "-o", "json"];
+        shell.run(&line).await
+    };
+    wait("exported").await.ended(124);
+    exporter.follow((generation, &[last]), true).await;
+    let exported = wait("exported").await.ended(0).json();
+    assert_eq!(sent(&exported), [4, 1, 4, 0, 1, 3].map(Some), "{exported}");
+    wait("confirmed").await.ended(124);
+    let streamed = operator.events(&format!("{}/events", path("sent")), None, |_| true).await;
+    assert_eq!(sent(&streamed.events[0].data), sent(&exported), "the stream tells the same");
+    let shown = shell.run(&["operations", "show", "sent", "--tenant", TENANT]).await.ended(0);
+    let line =
+        |name: &str| shown.out.lines().find(|line| line.starts_with(name)).map(str::to_owned).unwrap_or_default();
+    assert!(line("exported").ends_with('4') && line("confirmed").ends_with('1'), "{shown:?}");
+
+    // Cancelled: they may still show what their access points took, so nobody says they were not begun.
+    let because = json!({"reason": "INC-9: the wrong store"});
+    let cancelled = operator.post(&format!("{}/cancel", path("sent")), &because).await.json(200);
+    let receipt = json!({
+        "not_started": 0, "in_flight": 0, "handed_over": 3, "already_effective": 1, "unexpanded_parents": 0,
+        "quiet_by": null
+    });
+    assert_eq!(cancelled["receipt"], receipt, "{cancelled}");
+    assert_eq!(sent(&cancelled["operation"]), [4, 1, 4, 0, 1, 0].map(Some), "nothing waits any more: {cancelled}");
     platform.close().await;
 }

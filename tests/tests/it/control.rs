@@ -145,7 +145,8 @@ async fn a_cancel_answers_a_receipt_and_the_brake_stops_all_but_live_work() {
     let cancelled = act(&operator, "braked", "cancel", json!({"reason": "INC-7: wrong model"})).await;
     assert_eq!(cancelled["operation"]["state"], "CANCELLED", "{cancelled}");
     let receipt = json!({
-        "not_started": 0, "in_flight": 0, "already_effective": 0, "unexpanded_parents": 1, "quiet_by": null
+        "not_started": 0, "in_flight": 0, "handed_over": 0, "already_effective": 0, "unexpanded_parents": 1,
+        "quiet_by": null
     });
     assert_eq!(cancelled["receipt"], receipt);
     assert_eq!(act(&operator, "braked", "cancel", json!({"reason": "again"})).await["receipt"], receipt);
@@ -267,11 +268,11 @@ async fn what_failed_is_listed_by_cause_and_retried_alone() {
     let accepted = operator.post(&format!("{}/retry-failed", path("partly")), &retry).await;
     let body = accepted.json(202);
     assert_eq!(accepted.header("location"), Some(path("partly-2").as_str()));
-    assert_eq!((&body["items"], &body["retry_of"]), (&json!(2), &json!("partly")), "{body}");
+    assert_eq!((&body["items"], &body["parent_id"]), (&json!(2), &json!("partly")), "{body}");
     let again = operator.post(&format!("{}/retry-failed", path("partly")), &retry).await.json(200);
     assert_eq!(again["replayed"], true, "{again}");
     let child = shows(&operator, "partly-2", "succeeds", |operation| operation["state"] == "SUCCEEDED").await;
-    assert_eq!((&child["retry_of"], &child["summary"]["labels"]), (&json!("partly"), &json!(2)), "{child}");
+    assert_eq!((&child["parent_id"], &child["summary"]["labels"]), (&json!("partly"), &json!(2)), "{child}");
     let parent = operator.get_json(&path("partly")).await;
     assert_eq!((&parent["state"], &parent["failures_open"]), (&json!("FINISHED_WITH_FAILURES"), &json!(0)), "{parent}");
     assert_eq!(parent["retries"][0]["tracking_id"], "partly-2");

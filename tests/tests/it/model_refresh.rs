@@ -105,7 +105,7 @@ async fn rest_reports_the_same(topology: &Topology, shelf: &Shelf, tracking_id: 
     let operation = operator.get_json(&format!("/v1/tenants/{tenant}/operations/{tracking_id}")).await;
     assert_eq!(operation["state"], "SUCCEEDED", "{operation}");
     assert_eq!(operation["tracking_id"], tracking_id);
-    let summary = json!({"labels": 25, "rendered": 25, "unchanged": 0, "exported": 25, "failed": 0});
+    let summary = json!({"labels": 25, "rendered": 25, "unchanged": 0, "exported": 25, "confirmed": 25, "failed": 0});
     assert_eq!(operation["summary"], summary, "{operation}");
     let list = operator.get_json("/v1/operations").await;
     assert!(list.to_string().contains(tracking_id), "{list}");

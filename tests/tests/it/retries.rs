@@ -71,7 +71,7 @@ async fn totals_count_an_operation_with_its_retries_and_theirs() {
     // One is mended before the first retry. Its picture is another one by then, so nothing of it goes further.
     prices(&topology, &shelf, &[("alpha-0001", "1.49")]).await;
     let child = retry(&operator, "CHG-1", "CHG-1-b").await;
-    assert_eq!((&child["retry_of"], &child["summary"]["failed"]), (&json!("CHG-1"), &json!(2)), "{child}");
+    assert_eq!((&child["parent_id"], &child["summary"]["failed"]), (&json!("CHG-1"), &json!(2)), "{child}");
     let partly = operator.get_json(&path("CHG-1")).await;
     let totals = &partly["totals"];
     assert_eq!((&totals["state"], &totals["operations"]), (&json!("FINISHED_WITH_FAILURES"), &json!(2)), "{totals}");

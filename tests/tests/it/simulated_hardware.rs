@@ -8,7 +8,7 @@ use proto::{dtoflow::v1::PutItem, records::v1 as records};
 use serde_json::Value;
 use tests::{
     cli::Shell,
-    data::Shelf,
+    data::{Shelf, layout},
     rest::Rest,
     topology::{DevOptions, Topology},
     wait::until,
@@ -98,6 +98,25 @@ fn went_through(delivery: &Value, state: &str) -> bool {
     delivery["steps"].as_array().into_iter().flatten().any(|step| step["state"] == state)
 }
 
+/// Pictures of a refresh that their access point took, one of which its tag fetches late: all are exported before all are
+/// confirmed.
+async fn taken_is_exported(topology: &Topology, (aisle, shelf): (&Aisle, &Shelf), late: &str) {
+    for _ in 0..2 {
+        aisle.mishap(&format!("late?mac={late}")).await;
+    }
+    shelf.import(&topology.doors, vec![shelf.model("alpha", layout("alpha", 2))]).await;
+    let shell = Shell::new(&aisle.operator, topology.folder());
+    let refresh = ["trigger", "model-refresh", "--store", "store-1", "--model", "alpha", "--tenant", TENANT];
+    shell.run(&[&refresh[..], &["--reason", "CHG-8: new font", "--tracking-id", "CHG-8"]].concat()).await.ended(0);
+    let wait = ["operations", "wait", "CHG-8", "--tenant", TENANT, "-o", "json", "--until"];
+    let exported = shell.run(&[&wait[..], &["exported", "--timeout", "3m"]].concat()).await.ended(0).json();
+    let count = |name: &str| exported["summary"][name].as_u64().and_then(|count| usize::try_from(count).ok());
+    assert!(count("exported") == Some(LABELS) && count("confirmed") < Some(LABELS), "{exported}");
+    shell.run(&[&wait[..], &["confirmed", "--timeout", "1s"]].concat()).await.ended(124);
+    let confirmed = shell.run(&[&wait[..], &["confirmed", "--timeout", "3m"]].concat()).await.ended(0).json();
+    assert_eq!(confirmed["summary"]["confirmed"], LABELS, "{confirmed}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn deliveries_losses_and_reboots_of_simulated_hardware_are_seen_and_made_good() {
     let options = DevOptions { demo: false, simulated_hardware: true, ..DevOptions::default() };
@@ -123,6 +142,8 @@ async fn deliveries_losses_and_reboots_of_simulated_hardware_are_seen_and_made_g
     shelf.import(&topology.doors, vec![shelf.item(lost, "2.49")]).await;
     aisle.delivery(lost, "is seen as lost", |label| went_through(&label["delivery"], "LOST")).await;
     aisle.confirmed(lost).await;
+
+    taken_is_exported(&topology, (&aisle, &shelf), &tag(2)).await;
 
     // A reboot while a picture waits for its tag: nothing but that is sent again, and everything ends right.
     let waiting = &labels[1];

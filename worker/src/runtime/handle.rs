@@ -163,7 +163,7 @@ fn log(queue: &domain::QueueName, label: &Label, outcome: &Outcome) {
         Outcome::Done => ("done", ""),
         Outcome::Unchanged => ("unchanged", ""),
         Outcome::Retry { cause } => ("retry", cause.as_str()),
-        Outcome::Defer { cause, .. } => ("defer", cause.as_str()),
+        Outcome::Defer { cause, .. } | Outcome::Follow { cause, .. } => ("defer", cause.as_str()),
         Outcome::Failed { cause } => ("failed", cause.as_str()),
     };
     let urn = &label.name;

@@ -308,6 +308,9 @@ fn with_cause(outcome: Outcome) -> Outcome {
         Outcome::Done | Outcome::Unchanged => outcome,
         Outcome::Retry { cause: text } => Outcome::Retry { cause: cause(text) },
         Outcome::Defer { until, cause: text } => Outcome::Defer { until, cause: cause(text) },
+        Outcome::Follow { until, cause: text, handed_over } => {
+            Outcome::Follow { until, cause: cause(text), handed_over }
+        }
         Outcome::Failed { cause: text } => Outcome::Failed { cause: cause(text) },
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use domain::{Clock as _, DtoType, ServiceName};
 use picture::Digest;
 use proto::{
-    cqs::v1::OperationState,
+    cqs::v1::{Operation, OperationState},
     records::v1::{AccessPoint, DeliveryState, Evidence, StoreEsl, StoreEslStatus},
 };
 
@@ -129,6 +129,7 @@ async fn an_operation_is_finished_only_when_its_labels_are_confirmed_and_each_st
     shop.reaches("E", DeliveryState::Queued).await;
     let running = shop.world.operation("CHG-1").await.unwrap();
     assert_eq!((running.state(), counts(&running, EXPORTER)), (OperationState::Running, (1, 0, 0, 0)));
+    assert_eq!(handed_over(&running), 1, "its access point has it");
 
     shop.radio.station("at-R", super::radio::Station::check_in);
     eventually("the operation is finished", async || {
@@ -143,6 +144,55 @@ async fn an_operation_is_finished_only_when_its_labels_are_confirmed_and_each_st
     assert!(steps(&status).ends_with(&tail), "{:?}", steps(&status));
     assert!(status.transitions.iter().all(|step| step.at.is_some() && !step.cause.is_empty()), "{status:?}");
     assert_eq!(shop.sent("R", "E").len(), 2, "one upload a picture");
+    worker.stop().await;
+}
+
+/// Labels of an operation that their access points took and nobody saw arrive yet.
+fn handed_over(operation: &Operation) -> i64 {
+    operation.queues.iter().map(|queue| queue.handed_over).sum()
+}
+
+#[tokio::test]
+async fn a_label_is_handed_over_as_long_as_its_access_point_has_its_picture_as_far_as_is_known() {
+    let shop = Shop::new(&["R"]).await;
+    let worker = shop.work().await;
+    shop.label("E", "R", "apples").await;
+    shop.arrives("E", "R", "apples").await;
+    shop.world.idle().await;
+    shop.world.model("M", "m2").await;
+    shop.radio.station("at-R", |station| station.refuses = true);
+    let request = World::refresh("M", "CHG-1");
+    shop.world.triggers(ServiceName::OperatorGateway).trigger_model_refresh(request).await.unwrap();
+    let becomes = async |what: &str, wanted: i64, state: Option<DeliveryState>| {
+        eventually(what, async || {
+            shop.world.clock.advance_ms(20_000);
+            let seen = state.is_none() || Some(shop.status("E").await.state()) == state;
+            seen && handed_over(&shop.world.operation("CHG-1").await.unwrap()) == wanted
+        })
+        .await;
+    };
+    becomes("it was announced and not taken", 0, Some(DeliveryState::Sent)).await;
+    shop.radio.station("at-R", |station| station.refuses = false);
+    becomes("it is taken", 1, Some(DeliveryState::Queued)).await;
+    // Away is not lost.
+    shop.radio.station("at-R", |station| station.offline = true);
+    becomes("its access point is away", 1, Some(DeliveryState::Unreachable)).await;
+    // Back after a reset, it has nothing, and takes nothing yet.
+    let now = shop.world.clock.now();
+    shop.radio.station("at-R", |station| {
+        station.reboot(now);
+        (station.offline, station.refuses) = (false, true);
+    });
+    becomes("it was lost", 0, None).await;
+    shop.radio.station("at-R", |station| station.refuses = false);
+    becomes("it is taken again", 1, None).await;
+    eventually("it is confirmed", async || {
+        shop.radio.station("at-R", super::radio::Station::check_in);
+        shop.world.clock.advance_ms(20_000);
+        let operation = shop.world.operation("CHG-1").await.unwrap();
+        (operation.state(), handed_over(&operation)) == (OperationState::Succeeded, 0)
+    })
+    .await;
     worker.stop().await;
 }
 

@@ -23,6 +23,8 @@ use crate::services::hardware_exporter::drivers::{
 #[derive(Debug, Default)]
 pub(super) struct Station {
     pub(super) offline: bool,
+    /// It has just booted, and takes no picture yet.
+    pub(super) refuses: bool,
     booted_at: Timestamp,
     uploads: u64,
     queued: BTreeMap<String, (u64, Digest)>,
@@ -190,6 +192,9 @@ impl Driver for RadioDriver {
                 self.0.station(address, |station| {
                     if station.offline {
                         return Delivered::Unreachable { cause: "connection refused".to_owned() };
+                    }
+                    if station.refuses {
+                        return Delivered::Retryable { cause: "it is not ready".to_owned() };
                     }
                     station.take(delivery)
                 })

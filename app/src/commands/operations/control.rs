@@ -136,6 +136,7 @@ pub(super) async fn cancel(session: &Session, target: &Target) -> Result<Exit, C
             let receipt = pairs(&[
                 ("not started", at(&answer, "/receipt/not_started")),
                 ("in hand, will finish", at(&answer, "/receipt/in_flight")),
+                ("sent, not confirmed", at(&answer, "/receipt/handed_over")),
                 ("already effective", at(&answer, "/receipt/already_effective")),
                 ("parents not expanded", at(&answer, "/receipt/unexpanded_parents")),
                 ("quiet by", time_at(&answer, "/receipt/quiet_by")),

@@ -53,7 +53,7 @@ fn head(operation: &Value) -> String {
         ("limits", limits(operation)),
         ("limited", act(operation, "limited", "limited_until")),
         ("approval", approval(operation)),
-        ("retry of", text("/retry_of")),
+        ("retry of", text("/parent_id")),
         ("retried by", retries.join(", ")),
         ("reason", text("/reason")),
         ("operator", text("/operator")),
@@ -66,6 +66,7 @@ fn head(operation: &Value) -> String {
         ("rendered", text("/summary/rendered")),
         ("unchanged", text("/summary/unchanged")),
         ("exported", text("/summary/exported")),
+        ("confirmed", text("/summary/confirmed")),
         ("failed", text("/summary/failed")),
         ("with retries", totals(operation)),
     ])

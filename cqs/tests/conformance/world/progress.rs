@@ -60,6 +60,7 @@ pub fn progress_from_wire(wire: wire::Operation) -> Progress {
                     cancelled: counts.cancelled,
                     waiting: counts.waiting,
                     leased: counts.leased,
+                    handed_over: counts.handed_over,
                 },
                 parents: Counts {
                     enqueued: counts.parents_enqueued,
@@ -70,6 +71,7 @@ pub fn progress_from_wire(wire: wire::Operation) -> Progress {
                     cancelled: counts.parents_cancelled,
                     waiting: counts.parents_waiting,
                     leased: counts.parents_leased,
+                    handed_over: 0,
                 },
                 labels_retried: counts.retried,
                 parents_retried: counts.parents_retried,

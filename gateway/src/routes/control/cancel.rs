@@ -36,10 +36,12 @@ plain_body!(CancelRequest, "cancel", OperationsControl, |_body| Action::Cancel(c
 /// How a cancelled operation stands. Labels are counted in the stage where they stood.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct CancelReceipt {
-    /// Labels that were cancelled while they waited.
+    /// Labels that were cancelled while they waited, but for those handed over.
     not_started: i64,
     /// Labels in workers' hands; they finish.
     in_flight: i64,
+    /// Labels whose access points had taken their pictures, which nobody had seen arrive yet: they may still show them.
+    handed_over: i64,
     /// Labels that had come through their last stage, with a change.
     already_effective: i64,
     /// Parents that were not split to the end; nobody counted the labels under them.
@@ -78,6 +80,7 @@ pub(crate) async fn cancel_operation(
     let receipt = CancelReceipt {
         not_started: receipt.not_started,
         in_flight: receipt.in_flight,
+        handed_over: receipt.handed_over,
         already_effective: receipt.already_effective,
         unexpanded_parents: receipt.unexpanded_parents,
         quiet_by: wire::time(receipt.quiet_by.as_ref()),

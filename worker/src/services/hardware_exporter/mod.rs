@@ -129,7 +129,8 @@ impl HardwareExporter {
                 Ok(Decision::Say(status, inputs)) => Verdict::put(label, DtoType::StoreEslStatus, &status, inputs),
                 Ok(Decision::LeaveLater(until)) => {
                     let cause = "an older picture may still wait where the label hung before".to_owned();
-                    Verdict::Settled(Outcome::Defer { until, cause })
+                    // Its own picture is confirmed.
+                    Verdict::Settled(Outcome::Follow { until, cause, handed_over: true })
                 }
                 Ok(Decision::Leave(leave)) => {
                     leaves.push((index, *leave));

@@ -1,6 +1,6 @@
 //! The export rule. Pure.
 
-use domain::{DtoType, RecordId, Timestamp, Urn};
+use domain::{DtoType, Outcome, RecordId, Timestamp, Urn};
 use picture::Digest;
 use proto::records::v1::{DeliveryState, EslImage, ImageSource, LeftBehind, StoreEsl, StoreEslStatus};
 
@@ -152,6 +152,13 @@ impl Carry {
             && self.before.sent_digest == self.outgoing.digest
             && self.before.sent_hardware_address == self.outgoing.hardware_address
             && self.before.sent_accesspoint_id == self.outgoing.access_point.as_str()
+    }
+
+    /// Not before then. The label is handed over where its access point took this very picture, as far as anybody knows:
+    /// nothing said since that it lost it.
+    pub(super) fn later(&self, until: Timestamp, cause: String) -> Outcome {
+        let handed_over = self.is_underway() && status::is_taken(&self.before);
+        Outcome::Follow { until, cause, handed_over }
     }
 
     /// What was sent last, wherever.

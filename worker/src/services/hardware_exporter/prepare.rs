@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use domain::{DtoType, Outcome};
+use domain::DtoType;
 use picture::{Digest, Picture};
 use proto::{
     records::v1::{SourceEslImage, StoreEslStatus},
@@ -79,7 +79,7 @@ impl Visit<'_> {
                     // The picture is newer than what the merger named: its next word is on its way.
                     let until = self.now().plus_ms(MERGE_DEFER_MS);
                     let cause = "the source picture is not the one that was merged; waiting for the merger".to_owned();
-                    verdicts.push((errand.index, Verdict::Settled(Outcome::Defer { until, cause })));
+                    verdicts.push((errand.index, Verdict::Settled(errand.carry.later(until, cause))));
                 }
             }
         }

@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use domain::{DtoType, Outcome, Timestamp};
+use domain::{DtoType, Timestamp};
 use futures::{StreamExt as _, stream};
 use proto::records::v1::{DeliveryState, StoreEslStatus};
 use tokio::time::Instant;
@@ -133,7 +133,7 @@ impl Visit<'_> {
                 .into_iter()
                 .filter_map(|parcel| {
                     let status = status::unreachable(parcel.errand.carry.before.clone(), &shut.cause, self.now());
-                    let outcome = Outcome::Defer { until: shut.until, cause: shut.cause.clone() };
+                    let outcome = parcel.errand.carry.later(shut.until, shut.cause.clone());
                     let label = self.label(&parcel.errand)?;
                     Some((parcel.errand.index, say(label, &status, parcel.errand.carry.inputs, outcome)))
                 })
@@ -175,7 +175,7 @@ impl Visit<'_> {
     fn goes_on(&self, errand: &Errand) -> (usize, Verdict) {
         let until = self.now().plus_ms(RUNNING_DEFER_MS);
         let cause = "the access point has not answered yet".to_owned();
-        (errand.index, Verdict::Settled(Outcome::Defer { until, cause }))
+        (errand.index, Verdict::Settled(errand.carry.later(until, cause)))
     }
 
     /// There was no time for it: due again when the lane has come that far. An announcement is taken back.
@@ -183,7 +183,7 @@ impl Visit<'_> {
         let label = self.label(&errand)?;
         let ahead = self.lane.mean(&self.manner).as_millis().saturating_mul(position as u128);
         let until = self.now().plus_ms(i64::try_from(ahead).unwrap_or(i64::MAX));
-        let outcome = Outcome::Defer { until, cause: "its access point is busy with the labels before it".to_owned() };
+        let outcome = errand.carry.later(until, "its access point is busy with the labels before it".to_owned());
         if !announced {
             return Some((errand.index, Verdict::Settled(outcome)));
         }

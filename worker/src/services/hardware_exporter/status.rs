@@ -175,6 +175,12 @@ pub(super) fn said(before: StoreEslStatus, step: Step<'_>) -> StoreEslStatus {
     stepped(StoreEslStatus { attempts: 0, last_error: String::new(), ..before }, step)
 }
 
+/// Whether an access point took the picture that went out last: it was seen there, or left a receipt.
+pub(super) fn is_taken(status: &StoreEslStatus) -> bool {
+    use DeliveryState::{Accepted, Delivered, Queued, Transferring};
+    matches!(status.state(), Accepted | Queued | Transferring | Delivered) || !status.sent_receipt.is_empty()
+}
+
 /// When the picture on its way was sent; none when the status does not say.
 pub(super) fn sent_at(status: &StoreEslStatus) -> Option<Timestamp> {
     status.sent_at.as_ref().and_then(|at| timestamp_from_wire("sent_at", at).ok())

@@ -181,16 +181,17 @@ impl Visit<'_> {
         let (status, outcome) = match answer {
             Delivered::Confirmed { evidence, proof } => {
                 let status = status::confirmed(sent, evidence, &proof, now);
-                let outcome = moved::next(&status, now).map_or(Outcome::Done, |until| Outcome::Defer {
+                let outcome = moved::next(&status, now).map_or(Outcome::Done, |until| Outcome::Follow {
                     until,
                     cause: "an older picture may still wait where the label hung before".to_owned(),
+                    handed_over: true,
                 });
                 (status, outcome)
             }
             Delivered::Underway { state, receipt, proof } => self.underway(sent, (state, &receipt, &proof), now),
             Delivered::Retryable { cause } => {
                 if let Some(until) = next_attempt(sent.attempts, now, self.salt_of(label)) {
-                    (status::retried(sent, &cause, now), Outcome::Defer { until, cause })
+                    (status::retried(sent, &cause, now), errand.carry.later(until, cause))
                 } else {
                     let cause = format!("given up after {} attempts: {cause}", sent.attempts);
                     (status::failed(sent, &cause, now), Outcome::Failed { cause })
@@ -202,7 +203,7 @@ impl Visit<'_> {
                 // It did not get there: no attempt, and nothing that could still run.
                 let attempts = errand.carry.before.attempts;
                 let sent = StoreEslStatus { attempts, sent_until: None, ..sent };
-                (status::unreachable(sent, &cause, now), Outcome::Defer { until, cause })
+                (status::unreachable(sent, &cause, now), errand.carry.later(until, cause))
             }
             Delivered::Lost { cause } => {
                 let status = status::lost(sent, &cause, now);
@@ -210,7 +211,7 @@ impl Visit<'_> {
                     let write = RecordWrite::put(label, DtoType::StoreEslStatus, &status, errand.carry.inputs);
                     return Some((errand.index, Verdict::Write(write, Reported::Again)));
                 };
-                (status, Outcome::Defer { until, cause })
+                (status, Outcome::Follow { until, cause, handed_over: false })
             }
             // A later worker holds the store: it knows better what the status is.
             Delivered::Superseded { cause } => {
@@ -244,7 +245,8 @@ impl Visit<'_> {
             return (status::failed(status, &cause, now), Outcome::Failed { cause });
         }
         let until = next_look(looks, sent_at, now, self.lane.salt());
-        (status, Outcome::Defer { until, cause: format!("the picture is on its way: {proof}") })
+        let handed_over = status::is_taken(&status);
+        (status, Outcome::Follow { until, cause: format!("the picture is on its way: {proof}"), handed_over })
     }
 
     /// What a label waits for while a call that carries a picture to it may still run elsewhere.
@@ -253,7 +255,7 @@ impl Visit<'_> {
         let until = status::sent_until(&errand.carry.before).filter(|until| *until > now)?;
         let cause = "an earlier call may still be bringing a picture to the label".to_owned();
         let until = until.min(now.plus_ms(RUNNING_DEFER_MS));
-        Some((errand.index, Verdict::Settled(Outcome::Defer { until, cause })))
+        Some((errand.index, Verdict::Settled(errand.carry.later(until, cause))))
     }
 
     /// Labels of an access point that is left alone: they wait, and no attempt is counted.
@@ -263,7 +265,7 @@ impl Visit<'_> {
             .into_iter()
             .filter_map(|errand| {
                 let label = self.label(&errand)?;
-                let outcome = Outcome::Defer { until: shut.until, cause: shut.cause.clone() };
+                let outcome = errand.carry.later(shut.until, shut.cause.clone());
                 let Errand { index, carry } = errand;
                 let status = status::unreachable(carry.before.clone(), &shut.cause, now);
                 if status == carry.before {
@@ -277,7 +279,10 @@ impl Visit<'_> {
     /// Labels whose access point is in the midst of another call.
     fn busy(&self, errands: Vec<Errand>) -> Verdicts {
         let until = self.now().plus_ms(BUSY_DEFER_MS);
-        let later = || Outcome::Defer { until, cause: "the access point has not answered another call yet".to_owned() };
-        errands.into_iter().map(|errand| (errand.index, Verdict::Settled(later()))).collect()
+        let cause = "the access point has not answered another call yet";
+        errands
+            .into_iter()
+            .map(|errand| (errand.index, Verdict::Settled(errand.carry.later(until, cause.to_owned()))))
+            .collect()
     }
 }
