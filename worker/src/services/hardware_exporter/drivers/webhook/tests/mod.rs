@@ -1,5 +1,7 @@
 //! The driver against a small system of a customer, over real sockets.
 
+mod secured;
+
 use std::sync::Mutex;
 
 use axum::{
@@ -73,16 +75,7 @@ impl Bench {
     }
 
     async fn send(&self) -> Delivered {
-        let picture = picture();
-        let delivery = Delivery {
-            label: LabelRef::of(&"t/T/s/S/esls/E".parse().unwrap()).unwrap(),
-            hardware_address: "0000021A".to_owned(),
-            digest: picture.digest(),
-            picture,
-            encoded: bytes::Bytes::new(),
-            replaces: None,
-        };
-        let shipment = Shipment { place: self.place(), generation: 7, deliveries: vec![delivery] };
+        let shipment = Shipment { place: self.place(), generation: 7, deliveries: vec![delivery()] };
         self.driver.send(shipment).await.pop().unwrap()
     }
 
@@ -127,6 +120,18 @@ fn driver(clock: &Arc<ManualClock>) -> WebhookDriver {
     let secret = WebhookSecret::try_from(SECRET.to_owned()).unwrap();
     let settings = WebhookSettings { secret, ca_file: None, callback: Some(callback) };
     WebhookDriver::new(Outbound::new(AllowList::loopback()), &settings, Arc::clone(clock) as Arc<dyn Clock>)
+}
+
+fn delivery() -> Delivery {
+    let picture = picture();
+    Delivery {
+        label: LabelRef::of(&"t/T/s/S/esls/E".parse().unwrap()).unwrap(),
+        hardware_address: "0000021A".to_owned(),
+        digest: picture.digest(),
+        picture,
+        encoded: bytes::Bytes::new(),
+        replaces: None,
+    }
 }
 
 fn picture() -> Picture {
