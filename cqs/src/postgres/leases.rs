@@ -90,7 +90,7 @@ impl Leases for PostgresUnit<'_> {
         let tenant = self.tenant_of_stored(lane).await?;
         Ok(sqlx::query_scalar(
             "SELECT count(*) FROM cqs_lease l JOIN cqs_leased r ON r.tenant = l.tenant AND r.lease = l.generation
-             WHERE l.tenant = $1 AND l.lane = $2 AND r.handed_over",
+             WHERE l.tenant = $1 AND l.lane = $2 AND l.lane <> 0 AND r.handed_over",
         )
         .bind(tenant.as_str())
         .bind(lane)
