@@ -254,10 +254,14 @@ pub fn png_below(root: &std::path::Path, key: &RecordKey) -> PathBuf {
     root.join(&key.tenant).join(&key.store).join(format!("{}.png", key.id))
 }
 
-/// The counts of one stage; zeros when nothing of the operation ever came there.
+/// The counts of one stage; zeros when nothing of the operation ever came there. Without its rate, which there is only when it
+/// took long.
 pub fn stage(operation: &Operation, service: ServiceName) -> QueueCounts {
     let found = operation.queues.iter().find(|counts| counts.queue_name == service.as_str());
-    found.cloned().unwrap_or_else(|| QueueCounts { queue_name: service.to_string(), ..QueueCounts::default() })
+    match found {
+        Some(counts) => QueueCounts { labels_per_s: None, ..counts.clone() },
+        None => QueueCounts { queue_name: service.to_string(), ..QueueCounts::default() },
+    }
 }
 
 /// What a stage counts when `enqueued` labels came through it and `unchanged` of them needed nothing.
