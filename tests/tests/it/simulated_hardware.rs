@@ -98,11 +98,26 @@ fn went_through(delivery: &Value, state: &str) -> bool {
     delivery["steps"].as_array().into_iter().flatten().any(|step| step["state"] == state)
 }
 
-/// Pictures of a refresh that their access point took, one of which its tag fetches late: all are exported before all are
-/// confirmed.
-async fn taken_is_exported(topology: &Topology, (aisle, shelf): (&Aisle, &Shelf), late: &str) {
+/// `dev` with its simulated hardware, and labels that hang on one of its access points.
+async fn store() -> (Topology, Shelf, Aisle) {
+    let options = DevOptions { demo: false, simulated_hardware: true, ..DevOptions::default() };
+    let topology = Topology::dev(options).await;
+    let access_point = printed_access_point(&topology, "berlin").await;
+    let shelf = Shelf::write(&topology.doors, TENANT, &[("alpha", LABELS)]).await;
+    shelf.import(&topology.doors, hung(&shelf, &shelf.labels["alpha"], &access_point)).await;
+    let aisle = Aisle { operator: topology.operator(&[TENANT]), access_point: Rest::new(&access_point, None) };
+    (topology, shelf, aisle)
+}
+
+/// One of the pictures that the access point took is fetched late by its tag: all are exported before all are confirmed.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_access_point_took_is_exported_before_it_is_confirmed() {
+    let (topology, shelf, aisle) = store().await;
+    for label in &shelf.labels["alpha"] {
+        aisle.confirmed(label).await;
+    }
     for _ in 0..2 {
-        aisle.mishap(&format!("late?mac={late}")).await;
+        aisle.mishap(&format!("late?mac={}", tag(2))).await;
     }
     shelf.import(&topology.doors, vec![shelf.model("alpha", layout("alpha", 2))]).await;
     let shell = Shell::new(&aisle.operator, topology.folder());
@@ -115,21 +130,16 @@ async fn taken_is_exported(topology: &Topology, (aisle, shelf): (&Aisle, &Shelf)
     shell.run(&[&wait[..], &["confirmed", "--timeout", "1s"]].concat()).await.ended(124);
     let confirmed = shell.run(&[&wait[..], &["confirmed", "--timeout", "3m"]].concat()).await.ended(0).json();
     assert_eq!(confirmed["summary"]["confirmed"], LABELS, "{confirmed}");
+    topology.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn deliveries_losses_and_reboots_of_simulated_hardware_are_seen_and_made_good() {
-    let options = DevOptions { demo: false, simulated_hardware: true, ..DevOptions::default() };
-    let topology = Topology::dev(options).await;
-    let access_point = printed_access_point(&topology, "berlin").await;
-    let shelf = Shelf::write(&topology.doors, TENANT, &[("alpha", LABELS)]).await;
-    let labels = shelf.labels["alpha"].clone();
-    shelf.import(&topology.doors, hung(&shelf, &labels, &access_point)).await;
-    let operator = topology.operator(&[TENANT]);
-    let aisle = Aisle { operator: operator.clone(), access_point: Rest::new(&access_point, None) };
+    let (topology, shelf, aisle) = store().await;
+    let (labels, operator) = (&shelf.labels["alpha"], &aisle.operator);
 
     // Delivered, step by step.
-    for label in &labels {
+    for label in labels {
         let delivery = aisle.confirmed(label).await;
         for state in ["SENT", "CONFIRMED"] {
             assert!(went_through(&delivery, state), "{state}: {delivery}");
@@ -142,8 +152,6 @@ async fn deliveries_losses_and_reboots_of_simulated_hardware_are_seen_and_made_g
     shelf.import(&topology.doors, vec![shelf.item(lost, "2.49")]).await;
     aisle.delivery(lost, "is seen as lost", |label| went_through(&label["delivery"], "LOST")).await;
     aisle.confirmed(lost).await;
-
-    taken_is_exported(&topology, (&aisle, &shelf), &tag(2)).await;
 
     // A reboot while a picture waits for its tag: nothing but that is sent again, and everything ends right.
     let waiting = &labels[1];
@@ -166,8 +174,8 @@ async fn deliveries_losses_and_reboots_of_simulated_hardware_are_seen_and_made_g
     assert!(reset["reason"].as_str().is_some_and(|reason| reason.contains("was reset: up since")), "{reset}");
 
     // The same on the command line.
-    let shell = Shell::new(&operator, topology.folder());
-    for label in &labels {
+    let shell = Shell::new(operator, topology.folder());
+    for label in labels {
         aisle.confirmed(label).await;
         let shown = shell.run(&["labels", "show", label, "--store", "store-1", "--tenant", TENANT]).await.ended(0);
         assert!(shown.out.contains("CONFIRMED") && shown.out.contains("TRANSFERRED"), "{shown:?}");
