@@ -1,7 +1,7 @@
 //! How many rows of a head this process has claimed since it last raised its marks.
 //!
-//! A look walks over what was claimed behind the mark. A claim per second leaves nothing to walk over, but where thousands of
-//! rows a second are claimed, upkeep's round once a second comes too seldom. Other processes count their own.
+//! A look walks over what was claimed behind the mark. Where thousands of rows a second are claimed, upkeep's round once a
+//! second comes too seldom for that; a few rows a second are no walk. Other processes count their own.
 
 use std::{
     collections::HashMap,

@@ -26,8 +26,8 @@ WHERE s.schemaname = current_schema() AND (s.relname LIKE 'cqs\\_%' OR s.relname
 ORDER BY s.relname";
 
 impl PostgresDb {
-    /// Has PostgreSQL look at the tables that have grown a lot since it did; which ones. A look reads a sample, of some ten
-    /// thousand rows at most, and keeps nobody from reading or writing. A table that somebody else looks at is passed over.
+    /// Has PostgreSQL look at the tables that have grown a lot since it did; which ones. A look reads a sample, of some
+    /// 30,000 rows at most, and keeps nobody from reading or writing. A table that somebody else looks at is passed over.
     ///
     /// # Errors
     ///
