@@ -152,12 +152,12 @@ pub(crate) struct SplitKey {
 }
 
 /// Leased rows that were dropped.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Dropped {
-    /// Labels.
+    /// How many labels.
     pub(crate) labels: i64,
-    /// Parents.
-    pub(crate) parents: i64,
+    /// Which were parents; nearly always none.
+    pub(crate) parents: Vec<i64>,
     /// Of the labels: were handed over.
     pub(crate) handed_over: i64,
 }

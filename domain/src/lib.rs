@@ -26,7 +26,7 @@ pub use dto_type::{AliasName, Collection, DtoType, RecordScope, UnknownName};
 pub use error::{ErrorCode, Refusal};
 pub use hex::hex;
 pub use ids::{IdError, QueueName, RecordId, StoreId, TenantId, TrackingId};
-pub use notification::{LaneKind, LeaseRef, Notification, Outcome, ParentShape, SplitItem, Target, limits};
+pub use notification::{Evidence, LaneKind, LeaseRef, Notification, Outcome, ParentShape, SplitItem, Target, limits};
 pub use operator::{OperatorScope, OperatorSubject, SubjectError};
 pub use parents::Parent;
 pub use reason::{Reason, ReasonError};

@@ -115,6 +115,13 @@ pub enum Outcome {
     Done,
     /// Handled; nothing had to change.
     Unchanged,
+    /// Handled, as with [`Outcome::Done`] or [`Outcome::Unchanged`]; and what lies behind the service confirmed it.
+    Confirmed {
+        /// Whether something changed.
+        changed: bool,
+        /// The proof.
+        evidence: Evidence,
+    },
     /// Try again with backoff; counts an attempt.
     Retry {
         /// Why.
@@ -143,6 +150,18 @@ pub enum Outcome {
         cause: String,
     },
 }
+
+closed_text_enum!(
+    /// How well what lies behind a service can prove that a picture arrived, weakest first.
+    Evidence, "evidence" {
+        /// Written to a file or handed over; nobody looked at a panel.
+        Written = "written",
+        /// The label holds the bytes.
+        Transferred = "transferred",
+        /// The panel reported a refresh.
+        Displayed = "displayed",
+    }
+);
 
 closed_text_enum!(
     /// The kind of a lane.

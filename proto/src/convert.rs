@@ -2,9 +2,11 @@
 
 use std::{fmt::Display, str::FromStr};
 
-use domain::{LeaseRef, Notification, Outcome, ParentShape, QueueName, Refusal, SplitItem, Target, Timestamp, Urn};
+use domain::{
+    Evidence, LeaseRef, Notification, Outcome, ParentShape, QueueName, Refusal, SplitItem, Target, Timestamp, Urn,
+};
 
-use crate::cqs::v1 as wire;
+use crate::{cqs::v1 as wire, records::v1::Evidence as WireEvidence};
 
 /// Parses a required text field, naming it when it is wrong.
 pub fn parse_field<T>(field: &str, text: &str) -> Result<T, Refusal>
@@ -143,11 +145,31 @@ pub fn lease_from_wire(queue_name: &str, generation: i64) -> Result<LeaseRef, Re
     Ok(LeaseRef { queue: parse_field("queue_name", queue_name)?, generation })
 }
 
+/// A proof as the wire carries it.
+pub fn evidence_to_wire(evidence: Option<Evidence>) -> WireEvidence {
+    match evidence {
+        None => WireEvidence::Unspecified,
+        Some(Evidence::Written) => WireEvidence::Written,
+        Some(Evidence::Transferred) => WireEvidence::Transferred,
+        Some(Evidence::Displayed) => WireEvidence::Displayed,
+    }
+}
+
+/// A proof from the wire; none where none is named.
+pub fn evidence_from_wire(evidence: WireEvidence) -> Option<Evidence> {
+    match evidence {
+        WireEvidence::Unspecified => None,
+        WireEvidence::Written => Some(Evidence::Written),
+        WireEvidence::Transferred => Some(Evidence::Transferred),
+        WireEvidence::Displayed => Some(Evidence::Displayed),
+    }
+}
+
 /// An outcome as the wire carries it.
 pub fn outcome_to_wire(id: i64, outcome: &Outcome) -> wire::ItemOutcome {
     let (kind, cause, due_at) = match outcome {
-        Outcome::Done => (wire::OutcomeKind::Done, "", None),
-        Outcome::Unchanged => (wire::OutcomeKind::Unchanged, "", None),
+        Outcome::Done | Outcome::Confirmed { changed: true, .. } => (wire::OutcomeKind::Done, "", None),
+        Outcome::Unchanged | Outcome::Confirmed { changed: false, .. } => (wire::OutcomeKind::Unchanged, "", None),
         Outcome::Retry { cause } => (wire::OutcomeKind::Retry, cause.as_str(), None),
         Outcome::Defer { until, cause } | Outcome::Follow { until, cause, .. } => {
             (wire::OutcomeKind::Defer, cause.as_str(), Some(timestamp_to_wire(*until)))
@@ -158,7 +180,12 @@ pub fn outcome_to_wire(id: i64, outcome: &Outcome) -> wire::ItemOutcome {
         Outcome::Follow { handed_over, .. } => Some(*handed_over),
         _ => None,
     };
-    wire::ItemOutcome { id, outcome: kind.into(), cause: cause.to_owned(), due_at, handed_over }
+    let evidence = match outcome {
+        Outcome::Confirmed { evidence, .. } => Some(*evidence),
+        _ => None,
+    };
+    let evidence = evidence_to_wire(evidence).into();
+    wire::ItemOutcome { id, outcome: kind.into(), cause: cause.to_owned(), due_at, handed_over, evidence }
 }
 
 /// An outcome from the wire, with the id of its notification; long causes are cut to their bound.
@@ -173,9 +200,13 @@ pub fn outcome_from_wire(field: &str, item: &wire::ItemOutcome) -> Result<(i64, 
         }
         Ok(item.cause.get(..end).unwrap_or_default().to_owned())
     };
+    let handled = |plain: Outcome| {
+        let changed = plain == Outcome::Done;
+        evidence_from_wire(item.evidence()).map_or(plain, |evidence| Outcome::Confirmed { changed, evidence })
+    };
     let outcome = match item.outcome() {
-        wire::OutcomeKind::Done => Outcome::Done,
-        wire::OutcomeKind::Unchanged => Outcome::Unchanged,
+        wire::OutcomeKind::Done => handled(Outcome::Done),
+        wire::OutcomeKind::Unchanged => handled(Outcome::Unchanged),
         wire::OutcomeKind::Retry => Outcome::Retry { cause: cause()? },
         wire::OutcomeKind::Failed => Outcome::Failed { cause: cause()? },
         wire::OutcomeKind::Defer => {

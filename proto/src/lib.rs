@@ -19,8 +19,9 @@ pub use clients::{
     dtoflow_client, ecc_triggers_client, exporter_triggers_client, studio_triggers_client,
 };
 pub use convert::{
-    lease_from_wire, notification_from_wire, notification_to_wire, outcome_from_wire, outcome_to_wire, parse_field,
-    shape_from_wire, shape_to_wire, split_item_from_wire, split_item_to_wire, timestamp_from_wire, timestamp_to_wire,
+    evidence_from_wire, evidence_to_wire, lease_from_wire, notification_from_wire, notification_to_wire,
+    outcome_from_wire, outcome_to_wire, parse_field, shape_from_wire, shape_to_wire, split_item_from_wire,
+    split_item_to_wire, timestamp_from_wire, timestamp_to_wire,
 };
 pub use status::{ERROR_CODE_KEY, refusal_from_status, status_from_refusal};
 pub use transport::{Transport, TransportError};

@@ -272,6 +272,7 @@ async fn put_off(cqs: &mut CqsClient, (generation, id): (i64, i64), due_at: Time
         cause: "benchmark".to_owned(),
         due_at: Some(proto::timestamp_to_wire(due_at)),
         handed_over: None,
+        evidence: proto::records::v1::Evidence::Unspecified.into(),
     };
     let request = CompleteRequest {
         queue_name: ServiceName::EslImageMerger.to_string(),

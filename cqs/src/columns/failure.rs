@@ -33,6 +33,7 @@ pub(crate) fn read_group<R: ResultRow>(row: &R) -> Result<FailureGroup, StoreErr
         cause: columns.get("cause")?,
         count: columns.get("failed")?,
         retried: columns.get("retried")?,
+        handed_over: columns.get("handed_over")?,
         sample_urn: columns.get("sample_urn")?,
     })
 }
@@ -51,6 +52,7 @@ pub(crate) fn read_rule<R: ResultRow>(row: &R) -> Result<RetryRule, StoreError> 
         position: columns.get("position")?,
         labels: columns.get("labels")?,
         parents: columns.get("parents")?,
+        handed_over: columns.get("handed_over")?,
         done: columns.get("done")?,
     })
 }

@@ -5,7 +5,7 @@ use db::row::ResultRow;
 use super::Columns;
 use crate::{
     StoreError,
-    model::{Counts, LedgerKey, Pace, RowKind},
+    model::{ByEvidence, Counts, LedgerKey, Pace, RowKind},
 };
 
 /// Counts with their key, out of the columns of the ledger.
@@ -23,6 +23,12 @@ pub(crate) fn read_counts<R: ResultRow>(row: &R) -> Result<(LedgerKey, Counts), 
         waiting: columns.get("waiting")?,
         leased: columns.get("leased")?,
         handed_over: columns.get("handed_over")?,
+        confirmed_by: ByEvidence {
+            written: columns.get("written")?,
+            transferred: columns.get("transferred")?,
+            displayed: columns.get("displayed")?,
+        },
+        failed_handed_over: columns.get("failed_handed_over")?,
     };
     Ok((key, counts))
 }

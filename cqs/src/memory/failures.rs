@@ -51,6 +51,7 @@ impl Failures for MemoryUnit {
         for dead in self.work.dead.values_mut().filter(of_items) {
             dead.retried_by = None;
             if let Some(rule) = self.work.retries.get_mut(&(lane, queue)) {
+                rule.handed_over -= i64::from(dead.row.handed_over);
                 match dead.row.kind() {
                     RowKind::Label => rule.labels -= 1,
                     RowKind::Parent => rule.parents -= 1,

@@ -75,7 +75,7 @@ impl Leases for MemoryUnit {
             dropped.handed_over += i64::from(row.handed_over);
             match row.kind() {
                 RowKind::Label => dropped.labels += 1,
-                RowKind::Parent => dropped.parents += 1,
+                RowKind::Parent => dropped.parents.push(*id),
             }
         }
         Ok(dropped)

@@ -62,19 +62,20 @@ impl Ledger for MemoryUnit {
     }
 
     async fn dead_groups(&mut self, lane: i64, limit: usize) -> Result<Vec<FailureGroup>, StoreError> {
-        let mut groups: BTreeMap<(i64, &str), (i64, i64, String)> = BTreeMap::new();
+        let mut groups: BTreeMap<(i64, &str), (i64, i64, i64, String)> = BTreeMap::new();
         for dead in self.work.dead.values().filter(|dead| dead.row.lane == lane) {
             let urn = dead.row.item.target.urn().to_string();
-            let group = groups.entry((dead.queue, &dead.cause)).or_insert((0, 0, urn.clone()));
+            let group = groups.entry((dead.queue, &dead.cause)).or_insert((0, 0, 0, urn.clone()));
             group.0 += 1;
             group.1 += i64::from(dead.retried_by.is_some());
-            group.2 = group.2.clone().min(urn);
+            group.2 += i64::from(dead.row.handed_over);
+            group.3 = group.3.clone().min(urn);
         }
         let mut groups: Vec<FailureGroup> = groups
             .into_iter()
-            .filter_map(|((queue, cause), (count, retried, sample_urn))| {
+            .filter_map(|((queue, cause), (count, retried, handed_over, sample_urn))| {
                 let queue = self.work.queues.iter().find(|found| found.id == queue)?.name.clone();
-                Some(FailureGroup { queue, cause: cause.to_owned(), count, retried, sample_urn })
+                Some(FailureGroup { queue, cause: cause.to_owned(), count, retried, handed_over, sample_urn })
             })
             .collect();
         groups.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| (&a.queue, &a.cause).cmp(&(&b.queue, &b.cause))));

@@ -61,6 +61,8 @@ pub struct RetryRule {
     pub labels: i64,
     /// Parents moved so far.
     pub parents: i64,
+    /// Of the labels moved: were handed over when they failed.
+    pub handed_over: i64,
     /// Whether it has moved everything.
     pub done: bool,
 }
@@ -86,6 +88,8 @@ pub struct Failure {
     pub at: Timestamp,
     /// The operation that took it over.
     pub retried_by: Option<TrackingId>,
+    /// Whether it was handed over when it failed.
+    pub handed_over: bool,
 }
 
 /// How something about a record stands in a queue.

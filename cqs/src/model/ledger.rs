@@ -2,7 +2,7 @@
 
 use std::ops::{Add, AddAssign};
 
-use domain::QueueName;
+use domain::{Evidence, QueueName};
 
 use super::RowKind;
 
@@ -28,6 +28,37 @@ pub struct Counts {
     /// Of the waiting, leased and cancelled: handed over to what lies behind the service and neither confirmed nor given up.
     /// No part of the equation.
     pub handed_over: i64,
+    /// Of the handled: confirmed, by evidence. No part of the equation.
+    pub confirmed_by: ByEvidence,
+    /// Of those in the dead letter: were handed over when they failed. No part of the equation.
+    pub failed_handed_over: i64,
+}
+
+/// Labels by the evidence that confirmed them, or a change of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ByEvidence {
+    /// [`Evidence::Written`].
+    pub written: i64,
+    /// [`Evidence::Transferred`].
+    pub transferred: i64,
+    /// [`Evidence::Displayed`].
+    pub displayed: i64,
+}
+
+impl ByEvidence {
+    /// One more label with that evidence.
+    pub fn count(&mut self, evidence: Evidence) {
+        match evidence {
+            Evidence::Written => self.written += 1,
+            Evidence::Transferred => self.transferred += 1,
+            Evidence::Displayed => self.displayed += 1,
+        }
+    }
+
+    /// All of them.
+    pub fn sum(&self) -> i64 {
+        self.written + self.transferred + self.displayed
+    }
 }
 
 impl Counts {
@@ -56,6 +87,8 @@ impl Add for Counts {
             waiting: self.waiting + other.waiting,
             leased: self.leased + other.leased,
             handed_over: self.handed_over + other.handed_over,
+            confirmed_by: self.confirmed_by + other.confirmed_by,
+            failed_handed_over: self.failed_handed_over + other.failed_handed_over,
         }
     }
 }
@@ -74,7 +107,29 @@ impl Counts {
             waiting: self.waiting * rows,
             leased: self.leased * rows,
             handed_over: self.handed_over * rows,
+            confirmed_by: self.confirmed_by.times(rows),
+            failed_handed_over: self.failed_handed_over * rows,
         }
+    }
+}
+
+impl Add for ByEvidence {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            written: self.written + other.written,
+            transferred: self.transferred + other.transferred,
+            displayed: self.displayed + other.displayed,
+        }
+    }
+}
+
+impl ByEvidence {
+    /// These counts so often.
+    #[must_use]
+    pub fn times(self, rows: i64) -> Self {
+        Self { written: self.written * rows, transferred: self.transferred * rows, displayed: self.displayed * rows }
     }
 }
 
@@ -108,4 +163,6 @@ pub struct QueueCounts {
     pub labels_retried: i64,
     /// Of the failed parents: taken over by a retry.
     pub parents_retried: i64,
+    /// Of the labels taken over by a retry: were handed over when they failed.
+    pub retried_handed_over: i64,
 }

@@ -17,7 +17,7 @@ pub use control::{
 };
 pub use failure::{DeadRange, DeadRow, Failure, FateState, Lineage, RecordFate, RetryRule};
 pub use lane::{Head, HeadChange, HeadKey, Lane, LaneClass, Lease, NewLane, SplitCounts};
-pub use ledger::{Counts, LedgerKey, QueueCounts};
+pub use ledger::{ByEvidence, Counts, LedgerKey, QueueCounts};
 pub use operation::{DeadLetter, FailureGroup, Operation, OperationReport, StageReport};
 pub use overview::{BACKLOG_MAX, COUNTED_MAX, Load, OperationTally, Overview, QueueReport};
 pub use queue::{Backlog, Exclusive, Queue};

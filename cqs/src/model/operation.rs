@@ -24,6 +24,8 @@ pub struct FailureGroup {
     pub count: i64,
     /// Of them taken over by a retry.
     pub retried: i64,
+    /// Of them handed over when they failed.
+    pub handed_over: i64,
     /// One of them.
     pub sample_urn: String,
 }

@@ -32,8 +32,8 @@ pub(crate) enum Fate {
 /// The fate of a row by its outcome. `jitter` is 64 random bits for this row.
 pub(crate) fn of_outcome(row: &Row, outcome: Outcome, now: Timestamp, jitter: u64) -> Fate {
     match outcome {
-        Outcome::Done => Fate::Done,
-        Outcome::Unchanged => Fate::Unchanged,
+        Outcome::Done | Outcome::Confirmed { changed: true, .. } => Fate::Done,
+        Outcome::Unchanged | Outcome::Confirmed { changed: false, .. } => Fate::Unchanged,
         Outcome::Failed { cause } => Fate::Dead { cause },
         Outcome::Retry { cause } => {
             let attempts = row.attempts.saturating_add(1);

@@ -82,16 +82,19 @@ impl Failures for PostgresUnit<'_> {
                 FROM unnest($4::text[], $5::text[], $6::text[]) AS item (urn, dto_type, alias)
                 WHERE d.tenant = $1 AND d.retried_by = $2 AND d.queue = $3 AND d.urn = item.urn
                     AND d.dto_type = item.dto_type AND d.alias = item.alias
-                RETURNING d.lane, d.queue, d.cause, d.is_parent
+                RETURNING d.lane, d.queue, d.cause, d.is_parent, d.handed_over
              ), counted AS (
                 SELECT lane, queue, cause, count(*) AS failed FROM back GROUP BY lane, queue, cause
              ), of_cause AS (
                 UPDATE cqs_dead_group g SET retried = g.retried - counted.failed FROM counted
                 WHERE g.tenant = $1 AND g.lane = counted.lane AND g.queue = counted.queue AND g.cause = counted.cause
              )
-             UPDATE cqs_retry r SET labels = r.labels - taken.labels, parents = r.parents - taken.parents
+             UPDATE cqs_retry r SET labels = r.labels - taken.labels, parents = r.parents - taken.parents,
+                handed_over = r.handed_over - taken.handed_over
              FROM (
-                SELECT count(*) FILTER (WHERE NOT is_parent) AS labels, count(*) FILTER (WHERE is_parent) AS parents FROM back
+                SELECT count(*) FILTER (WHERE NOT is_parent) AS labels, count(*) FILTER (WHERE is_parent) AS parents,
+                    count(*) FILTER (WHERE handed_over) AS handed_over
+                FROM back
              ) taken
              WHERE r.tenant = $1 AND r.lane = $2 AND r.queue = $3",
         )
@@ -112,10 +115,10 @@ impl Failures for PostgresUnit<'_> {
             let tenant = self.tenant_of_stored(rule.lane).await?;
             sqlx::query(
                 "INSERT INTO cqs_retry (tenant, lane, queue, parent_lane, tracking_id, parent_tracking_id, cause, up_to,
-                    position, labels, parents, done)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+                    position, labels, parents, handed_over, done)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
                  ON CONFLICT (tenant, lane, queue) DO UPDATE SET position = excluded.position, labels = excluded.labels,
-                    parents = excluded.parents, done = excluded.done",
+                    parents = excluded.parents, handed_over = excluded.handed_over, done = excluded.done",
             )
             .bind(tenant.as_str())
             .bind(rule.lane)
@@ -128,6 +131,7 @@ impl Failures for PostgresUnit<'_> {
             .bind(rule.position)
             .bind(rule.labels)
             .bind(rule.parents)
+            .bind(rule.handed_over)
             .bind(rule.done)
             .execute(&mut *self.conn)
             .await?;
@@ -145,7 +149,7 @@ impl Failures for PostgresUnit<'_> {
         for (tenant, lane, queue) in pending {
             let row = sqlx::query(
                 "SELECT lane, queue, parent_lane, tracking_id, parent_tracking_id, cause, up_to, position, labels, parents,
-                    done
+                    handed_over, done
                  FROM cqs_retry WHERE tenant = $1 AND lane = $2 AND queue = $3 AND NOT done FOR UPDATE SKIP LOCKED",
             )
             .bind(tenant)
@@ -165,7 +169,7 @@ impl Failures for PostgresUnit<'_> {
         for (tenant, lanes) in self.by_tenant(lanes).await? {
             let rows = sqlx::query(
                 "SELECT lane, queue, parent_lane, tracking_id, parent_tracking_id, cause, up_to, position, labels, parents,
-                    done
+                    handed_over, done
                  FROM cqs_retry WHERE tenant = $1 AND (lane = ANY($2) OR parent_lane = ANY($2))",
             )
             .bind(tenant.as_str())
@@ -199,14 +203,14 @@ impl Failures for PostgresUnit<'_> {
 /// The columns of a waiting row in their order, then those of a failure.
 const PAGE: &str = "
 SELECT row_id AS id, lane, '' AS store, is_parent, dto_type, urn, alias, sla, tracking_id, attempts, NULL::bigint AS due_at,
-    false AS alone, 0 AS lapses_alone, cursor, cause, false AS handed_over, id AS position, at, retried_by
+    false AS alone, 0 AS lapses_alone, cursor, cause, handed_over, id AS position, at, retried_by
 FROM cqs_dead
 WHERE tenant = $1 AND lane = $2 AND queue = $3 AND cqs_dead.id > $4 AND cqs_dead.id <= $5 AND $7 = ''
 ORDER BY cqs_dead.id LIMIT $6";
 
 const PAGE_OF_CAUSE: &str = "
 SELECT row_id AS id, lane, '' AS store, is_parent, dto_type, urn, alias, sla, tracking_id, attempts, NULL::bigint AS due_at,
-    false AS alone, 0 AS lapses_alone, cursor, cause, false AS handed_over, id AS position, at, retried_by
+    false AS alone, 0 AS lapses_alone, cursor, cause, handed_over, id AS position, at, retried_by
 FROM cqs_dead
 WHERE tenant = $1 AND lane = $2 AND queue = $3 AND cause = $7 AND cqs_dead.id > $4 AND cqs_dead.id <= $5
 ORDER BY cqs_dead.id LIMIT $6";

@@ -172,17 +172,18 @@ impl Leases for PostgresUnit<'_> {
 
     async fn lease_drop(&mut self, generation: i64, ids: &[i64]) -> Result<Dropped, StoreError> {
         let tenant = self.tenant_of_stored(generation).await?;
-        let (rows, parents, handed_over): (i64, i64, i64) = sqlx::query_as(
+        let (labels, handed_over, parents): (i64, i64, Vec<i64>) = sqlx::query_as(
             "WITH gone AS (
-                DELETE FROM cqs_leased WHERE tenant = $1 AND lease = $2 AND id = ANY($3) RETURNING is_parent, handed_over)
-             SELECT count(*), count(*) FILTER (WHERE is_parent), count(*) FILTER (WHERE handed_over) FROM gone",
+                DELETE FROM cqs_leased WHERE tenant = $1 AND lease = $2 AND id = ANY($3) RETURNING id, is_parent, handed_over)
+             SELECT count(*) FILTER (WHERE NOT is_parent), count(*) FILTER (WHERE handed_over),
+                coalesce(array_agg(id) FILTER (WHERE is_parent), '{}') FROM gone",
         )
         .bind(tenant.as_str())
         .bind(generation)
         .bind(ids)
         .fetch_one(&mut *self.conn)
         .await?;
-        Ok(Dropped { labels: rows - parents, parents, handed_over })
+        Ok(Dropped { labels, parents, handed_over })
     }
 
     async fn lease_generation_raise(&mut self, floor: i64) -> Result<(), StoreError> {

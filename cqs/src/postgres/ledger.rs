@@ -20,8 +20,8 @@ impl Ledger for PostgresUnit<'_> {
             let tenant = self.tenant_of_stored(key.lane).await?;
             sqlx::query(
                 "INSERT INTO cqs_ledger_delta (tenant, lane, queue, is_parent, enqueued, done, unchanged, failed, coalesced,
-                    cancelled, waiting, leased, handed_over)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+                    cancelled, waiting, leased, handed_over, written, transferred, displayed, failed_handed_over)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
             )
             .bind(tenant.as_str())
             .bind(key.lane)
@@ -36,6 +36,10 @@ impl Ledger for PostgresUnit<'_> {
             .bind(counts.waiting)
             .bind(counts.leased)
             .bind(counts.handed_over)
+            .bind(counts.confirmed_by.written)
+            .bind(counts.confirmed_by.transferred)
+            .bind(counts.confirmed_by.displayed)
+            .bind(counts.failed_handed_over)
             .execute(&mut *self.conn)
             .await?;
         }
@@ -105,6 +109,7 @@ impl Ledger for PostgresUnit<'_> {
             .bind(rows.attempts)
             .bind(rows.cursors)
             .bind(&causes)
+            .bind(&rows.handed_over)
             .execute(&mut *self.conn)
             .await?;
         sqlx::query(DEAD_GROUPS)
@@ -113,6 +118,7 @@ impl Ledger for PostgresUnit<'_> {
             .bind(rows.lanes)
             .bind(rows.urns)
             .bind(causes)
+            .bind(rows.handed_over)
             .execute(&mut *self.conn)
             .await?;
         Ok(())
@@ -121,7 +127,7 @@ impl Ledger for PostgresUnit<'_> {
     async fn dead_groups(&mut self, lane: i64, limit: usize) -> Result<Vec<FailureGroup>, StoreError> {
         let tenant = self.tenant_of_stored(lane).await?;
         let rows = sqlx::query(
-            "SELECT q.name, g.cause, g.failed, g.retried, g.sample_urn
+            "SELECT q.name, g.cause, g.failed, g.retried, g.handed_over, g.sample_urn
              FROM cqs_dead_group g JOIN cqs_queue q ON q.queue = g.queue
              WHERE g.tenant = $1 AND g.lane = $2 ORDER BY g.failed DESC, q.name, g.cause LIMIT $3",
         )
@@ -213,11 +219,11 @@ impl Ledger for PostgresUnit<'_> {
 const DEAD: &str = "
 WITH letters AS (
     INSERT INTO cqs_dead (tenant, queue, at, of_operation, row_id, lane, is_parent, dto_type, urn, alias, sla, tracking_id,
-        attempts, cursor, cause)
+        attempts, cursor, cause, handed_over)
     SELECT $1, $2, $3, EXISTS (SELECT 1 FROM cqs_operation o WHERE o.tenant = $1 AND o.lane = r.lane), r.*
     FROM unnest($4::bigint[], $5::bigint[], $6::boolean[], $7::text[], $8::text[], $9::text[], $10::bigint[], $11::text[],
-        $12::integer[], $13::text[], $14::text[])
-        AS r (row_id, lane, is_parent, dto_type, urn, alias, sla, tracking_id, attempts, cursor, cause)
+        $12::integer[], $13::text[], $14::text[], $15::boolean[])
+        AS r (row_id, lane, is_parent, dto_type, urn, alias, sla, tracking_id, attempts, cursor, cause, handed_over)
     RETURNING id, is_parent, urn, dto_type
 )
 INSERT INTO cqs_undelivered (tenant, queue, urn, dto_type, dead)
@@ -225,12 +231,13 @@ SELECT $1, $2, urn, dto_type, max(id) FROM letters WHERE NOT is_parent GROUP BY 
 ON CONFLICT (tenant, queue, urn, dto_type) DO UPDATE SET dead = excluded.dead";
 
 const DEAD_GROUPS: &str = "
-INSERT INTO cqs_dead_group AS g (tenant, lane, queue, cause, failed, retried, sample_urn)
-SELECT $1, r.lane, $2, r.cause, count(*), 0, min(r.urn COLLATE \"C\")
-FROM unnest($3::bigint[], $4::text[], $5::text[]) AS r (lane, urn, cause)
+INSERT INTO cqs_dead_group AS g (tenant, lane, queue, cause, failed, retried, handed_over, sample_urn)
+SELECT $1, r.lane, $2, r.cause, count(*), 0, count(*) FILTER (WHERE r.handed_over), min(r.urn COLLATE \"C\")
+FROM unnest($3::bigint[], $4::text[], $5::text[], $6::boolean[]) AS r (lane, urn, cause, handed_over)
 WHERE EXISTS (SELECT 1 FROM cqs_operation o WHERE o.tenant = $1 AND o.lane = r.lane)
 GROUP BY r.lane, r.cause ORDER BY r.lane, r.cause
 ON CONFLICT (tenant, lane, queue, cause) DO UPDATE SET failed = g.failed + excluded.failed,
+    handed_over = g.handed_over + excluded.handed_over,
     sample_urn = least(g.sample_urn, excluded.sample_urn)";
 
 /// Folded counts and deltas together, of one snapshot.
@@ -238,14 +245,15 @@ const LEDGER: &str = "
 SELECT lane, queue, is_parent, sum(enqueued)::bigint AS enqueued, sum(done)::bigint AS done,
     sum(unchanged)::bigint AS unchanged, sum(failed)::bigint AS failed, sum(coalesced)::bigint AS coalesced,
     sum(cancelled)::bigint AS cancelled, sum(waiting)::bigint AS waiting, sum(leased)::bigint AS leased,
-    sum(handed_over)::bigint AS handed_over
+    sum(handed_over)::bigint AS handed_over, sum(written)::bigint AS written, sum(transferred)::bigint AS transferred,
+    sum(displayed)::bigint AS displayed, sum(failed_handed_over)::bigint AS failed_handed_over
 FROM (
     SELECT lane, queue, is_parent, enqueued, done, unchanged, failed, coalesced, cancelled, waiting, leased,
-        handed_over
+        handed_over, written, transferred, displayed, failed_handed_over
     FROM cqs_ledger WHERE tenant = $1 AND lane = ANY($2)
     UNION ALL
     SELECT lane, queue, is_parent, enqueued, done, unchanged, failed, coalesced, cancelled, waiting, leased,
-        handed_over
+        handed_over, written, transferred, displayed, failed_handed_over
     FROM cqs_ledger_delta WHERE tenant = $1 AND lane = ANY($2)
 ) AS counts
 GROUP BY lane, queue, is_parent";
@@ -268,15 +276,18 @@ WITH picked AS MATERIALIZED (
     DELETE FROM cqs_ledger_delta d USING picked WHERE d.tenant = $1 AND d.lane = picked.lane AND d.id = picked.id RETURNING d.*
 ), folded AS (
     INSERT INTO cqs_ledger AS l (tenant, lane, queue, is_parent, enqueued, done, unchanged, failed, coalesced, cancelled,
-        waiting, leased, handed_over, changes)
+        waiting, leased, handed_over, written, transferred, displayed, failed_handed_over, changes)
     SELECT tenant, lane, queue, is_parent, sum(enqueued), sum(done), sum(unchanged), sum(failed), sum(coalesced),
-        sum(cancelled), sum(waiting), sum(leased), sum(handed_over), count(*)
+        sum(cancelled), sum(waiting), sum(leased), sum(handed_over), sum(written), sum(transferred), sum(displayed),
+        sum(failed_handed_over), count(*)
     FROM gone GROUP BY tenant, lane, queue, is_parent ORDER BY lane, queue, is_parent
     ON CONFLICT (tenant, lane, queue, is_parent) DO UPDATE SET enqueued = l.enqueued + excluded.enqueued,
         done = l.done + excluded.done, unchanged = l.unchanged + excluded.unchanged, failed = l.failed + excluded.failed,
         coalesced = l.coalesced + excluded.coalesced, cancelled = l.cancelled + excluded.cancelled,
         waiting = l.waiting + excluded.waiting, leased = l.leased + excluded.leased,
-        handed_over = l.handed_over + excluded.handed_over,
+        handed_over = l.handed_over + excluded.handed_over, written = l.written + excluded.written,
+        transferred = l.transferred + excluded.transferred, displayed = l.displayed + excluded.displayed,
+        failed_handed_over = l.failed_handed_over + excluded.failed_handed_over,
         changes = l.changes + excluded.changes
 )
 SELECT count(*) FROM gone";

@@ -209,6 +209,7 @@ fn failure_to_wire(failure: Failure) -> wire::Failure {
         attempts: failure.attempts,
         failed_at: Some(timestamp_to_wire(failure.at)),
         retried_by: failure.retried_by.map(|id| id.to_string()).unwrap_or_default(),
+        handed_over: failure.handed_over,
     }
 }
 

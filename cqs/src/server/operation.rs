@@ -12,8 +12,8 @@ use super::{
 use crate::{
     StoreError,
     model::{
-        Act, ActionKind, Approval, ApprovalState, BlockCause, Blocked, Counts, FailureGroup, Hold, OperationReport,
-        QueueCounts, RetryRule, StageReport, State, StopWhen,
+        Act, ActionKind, Approval, ApprovalState, BlockCause, Blocked, ByEvidence, Counts, FailureGroup, Hold,
+        OperationReport, QueueCounts, RetryRule, StageReport, State, StopWhen,
     },
     policy::control,
 };
@@ -214,8 +214,8 @@ fn stop_when_to_wire(stop_when: StopWhen) -> wire::StopWhen {
 }
 
 fn counts_to_wire(counts: &QueueCounts, stage: Option<&StageReport>) -> wire::QueueCounts {
-    let Counts { enqueued, done, unchanged, failed, coalesced, cancelled, waiting, leased, handed_over } =
-        counts.labels;
+    let Counts { enqueued, done, unchanged, failed, coalesced, cancelled, waiting, leased, .. } = counts.labels;
+    let Counts { handed_over, confirmed_by, failed_handed_over, .. } = counts.labels;
     let parents = counts.parents;
     wire::QueueCounts {
         queue_name: counts.queue.to_string(),
@@ -239,7 +239,14 @@ fn counts_to_wire(counts: &QueueCounts, stage: Option<&StageReport>) -> wire::Qu
         retried: counts.labels_retried,
         parents_retried: counts.parents_retried,
         handed_over,
+        confirmed_by: (confirmed_by != ByEvidence::default()).then(|| evidence_to_wire(confirmed_by)),
+        failed_handed_over,
+        retried_handed_over: counts.retried_handed_over,
     }
+}
+
+fn evidence_to_wire(ByEvidence { written, transferred, displayed }: ByEvidence) -> wire::EvidenceCounts {
+    wire::EvidenceCounts { written, transferred, displayed }
 }
 
 /// Labels per second. A rate is far below the 2^53 thousandths up to which this is exact.
@@ -255,6 +262,7 @@ fn failures_to_wire(group: FailureGroup) -> wire::FailureGroup {
         count: group.count,
         sample_urn: group.sample_urn,
         retried: group.retried,
+        handed_over: group.handed_over,
     }
 }
 

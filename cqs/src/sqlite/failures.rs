@@ -90,17 +90,18 @@ impl Failures for SqliteUnit<'_> {
                 rule.position,
                 rule.labels,
                 rule.parents,
+                rule.handed_over,
                 i64::from(rule.done),
             ])
         });
         sqlx::query(
             "INSERT INTO cqs_retry (lane, queue, parent_lane, tracking_id, parent_tracking_id, cause, up_to, position,
-                labels, parents, done)
+                labels, parents, handed_over, done)
              SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
-                value ->> 8, value ->> 9, value ->> 10
+                value ->> 8, value ->> 9, value ->> 10, value ->> 11
              FROM jsonb_each(?1) WHERE true
              ON CONFLICT DO UPDATE SET position = excluded.position, labels = excluded.labels,
-                parents = excluded.parents, done = excluded.done",
+                parents = excluded.parents, handed_over = excluded.handed_over, done = excluded.done",
         )
         .bind(json_text(&rules.collect::<Vec<_>>())?)
         .execute(&mut *self.conn)
@@ -110,7 +111,8 @@ impl Failures for SqliteUnit<'_> {
 
     async fn retry_pending(&mut self, limit: usize) -> Result<Vec<RetryRule>, StoreError> {
         let rows = sqlx::query(
-            "SELECT lane, queue, parent_lane, tracking_id, parent_tracking_id, cause, up_to, position, labels, parents, done
+            "SELECT lane, queue, parent_lane, tracking_id, parent_tracking_id, cause, up_to, position, labels, parents, handed_over,
+                done
              FROM cqs_retry WHERE done = 0 ORDER BY lane, queue LIMIT ?1",
         )
         .bind(limit_int(limit))
@@ -121,10 +123,12 @@ impl Failures for SqliteUnit<'_> {
 
     async fn retry_of(&mut self, lanes: &[i64]) -> Result<Vec<RetryRule>, StoreError> {
         let rows = sqlx::query(
-            "SELECT lane, queue, parent_lane, tracking_id, parent_tracking_id, cause, up_to, position, labels, parents, done
+            "SELECT lane, queue, parent_lane, tracking_id, parent_tracking_id, cause, up_to, position, labels, parents, handed_over,
+                done
              FROM cqs_retry WHERE lane IN (SELECT value FROM jsonb_each(?1))
              UNION
-             SELECT lane, queue, parent_lane, tracking_id, parent_tracking_id, cause, up_to, position, labels, parents, done
+             SELECT lane, queue, parent_lane, tracking_id, parent_tracking_id, cause, up_to, position, labels, parents, handed_over,
+                done
              FROM cqs_retry WHERE parent_lane IN (SELECT value FROM jsonb_each(?1))
              ORDER BY lane, queue",
         )
@@ -151,10 +155,12 @@ const GIVEN_BACK: [&str; 3] = [
         GROUP BY d.lane, d.queue, d.cause
      ) back
      WHERE cqs_dead_group.lane = back.lane AND cqs_dead_group.queue = back.queue AND cqs_dead_group.cause = back.cause",
-    "UPDATE cqs_retry SET labels = cqs_retry.labels - back.labels, parents = cqs_retry.parents - back.parents
+    "UPDATE cqs_retry SET labels = cqs_retry.labels - back.labels, parents = cqs_retry.parents - back.parents,
+        handed_over = cqs_retry.handed_over - back.handed_over
      FROM (
         SELECT count(DISTINCT iif(d.is_parent = 0, d.id, NULL)) AS labels,
-            count(DISTINCT iif(d.is_parent = 1, d.id, NULL)) AS parents
+            count(DISTINCT iif(d.is_parent = 1, d.id, NULL)) AS parents,
+            count(DISTINCT iif(d.handed_over = 1, d.id, NULL)) AS handed_over
         FROM jsonb_each(?1) CROSS JOIN cqs_dead d ON d.retried_by = ?2 AND d.queue = ?3 AND d.urn = value ->> 0
             AND d.dto_type = value ->> 1 AND d.alias = value ->> 2
      ) back
@@ -174,14 +180,14 @@ SELECT coalesce(sum(failed - retried), 0) FROM cqs_dead_group WHERE lane = ?1 AN
 /// The columns of a waiting row in their order, then those of a failure.
 const PAGE: &str = "
 SELECT row_id AS id, lane, '' AS store, is_parent, dto_type, urn, alias, sla, tracking_id, attempts, NULL AS due_at,
-    0 AS alone, 0 AS lapses_alone, cursor, cause, 0 AS handed_over, cqs_dead.id AS position, at, retried_by
+    0 AS alone, 0 AS lapses_alone, cursor, cause, handed_over, cqs_dead.id AS position, at, retried_by
 FROM cqs_dead INDEXED BY cqs_dead_list
 WHERE lane = ?1 AND queue = ?2 AND cqs_dead.id > ?3 AND cqs_dead.id <= ?4 AND ?6 = ''
 ORDER BY cqs_dead.id LIMIT ?5";
 
 const PAGE_OF_CAUSE: &str = "
 SELECT row_id AS id, lane, '' AS store, is_parent, dto_type, urn, alias, sla, tracking_id, attempts, NULL AS due_at,
-    0 AS alone, 0 AS lapses_alone, cursor, cause, 0 AS handed_over, cqs_dead.id AS position, at, retried_by
+    0 AS alone, 0 AS lapses_alone, cursor, cause, handed_over, cqs_dead.id AS position, at, retried_by
 FROM cqs_dead INDEXED BY cqs_dead_cause
 WHERE lane = ?1 AND queue = ?2 AND cause = ?6 AND cqs_dead.id > ?3 AND cqs_dead.id <= ?4
 ORDER BY cqs_dead.id LIMIT ?5";

@@ -126,8 +126,8 @@ impl Leases for SqliteUnit<'_> {
 
     async fn lease_drop(&mut self, generation: i64, ids: &[i64]) -> Result<Dropped, StoreError> {
         // All rows are fetched, because the second statement runs only then.
-        let counts: Vec<(i64, i64, i64)> = sqlx::query_as(
-            "SELECT count(*), coalesce(sum(is_parent), 0), coalesce(sum(handed_over), 0) FROM cqs_leased
+        let found: Vec<(i64, i64, String)> = sqlx::query_as(
+            "SELECT count(*) FILTER (WHERE is_parent = 0), coalesce(sum(handed_over), 0), json_group_array(id) FILTER (WHERE is_parent = 1) FROM cqs_leased
              WHERE lease = ?1 AND id IN (SELECT value FROM jsonb_each(?2));
              DELETE FROM cqs_leased WHERE lease = ?1 AND id IN (SELECT value FROM jsonb_each(?2))",
         )
@@ -135,8 +135,8 @@ impl Leases for SqliteUnit<'_> {
         .bind(json_text(&ids)?)
         .fetch_all(&mut *self.conn)
         .await?;
-        let (rows, parents, handed_over) = counts.first().copied().unwrap_or_default();
-        Ok(Dropped { labels: rows - parents, parents, handed_over })
+        let Some((labels, handed_over, parents)) = found.first() else { return Ok(Dropped::default()) };
+        Ok(Dropped { labels: *labels, parents: serde_json::from_str(parents)?, handed_over: *handed_over })
     }
 
     async fn lease_generation_raise(&mut self, floor: i64) -> Result<(), StoreError> {

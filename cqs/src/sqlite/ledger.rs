@@ -30,13 +30,18 @@ impl Ledger for SqliteUnit<'_> {
                 counts.waiting,
                 counts.leased,
                 counts.handed_over,
+                counts.confirmed_by.written,
+                counts.confirmed_by.transferred,
+                counts.confirmed_by.displayed,
+                counts.failed_handed_over,
             ])
         });
         sqlx::query(
             "INSERT INTO cqs_ledger_delta (lane, queue, is_parent, enqueued, done, unchanged, failed, coalesced,
-                cancelled, waiting, leased, handed_over)
+                cancelled, waiting, leased, handed_over, written, transferred, displayed, failed_handed_over)
              SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6,
-                value ->> 7, value ->> 8, value ->> 9, value ->> 10, value ->> 11
+                value ->> 7, value ->> 8, value ->> 9, value ->> 10, value ->> 11, value ->> 12, value ->> 13, value ->> 14,
+                value ->> 15
              FROM jsonb_each(?1)",
         )
         .bind(json_text(&deltas.collect::<Vec<_>>())?)
@@ -49,14 +54,16 @@ impl Ledger for SqliteUnit<'_> {
         let rows = sqlx::query(
             "SELECT lane, queue, is_parent, sum(enqueued) AS enqueued, sum(done) AS done, sum(unchanged) AS unchanged,
                 sum(failed) AS failed, sum(coalesced) AS coalesced, sum(cancelled) AS cancelled,
-                sum(waiting) AS waiting, sum(leased) AS leased, sum(handed_over) AS handed_over
+                sum(waiting) AS waiting, sum(leased) AS leased, sum(handed_over) AS handed_over, sum(written) AS written,
+                sum(transferred) AS transferred, sum(displayed) AS displayed,
+                sum(failed_handed_over) AS failed_handed_over
              FROM (
                 SELECT lane, queue, is_parent, enqueued, done, unchanged, failed, coalesced, cancelled, waiting, leased,
-                    handed_over
+                    handed_over, written, transferred, displayed, failed_handed_over
                 FROM cqs_ledger WHERE lane IN (SELECT value FROM jsonb_each(?1))
                 UNION ALL
                 SELECT lane, queue, is_parent, enqueued, done, unchanged, failed, coalesced, cancelled, waiting, leased,
-                    handed_over
+                    handed_over, written, transferred, displayed, failed_handed_over
                 FROM cqs_ledger_delta WHERE lane IN (SELECT value FROM jsonb_each(?1))
              )
              GROUP BY lane, queue, is_parent ORDER BY lane, queue, is_parent",
@@ -91,15 +98,18 @@ impl Ledger for SqliteUnit<'_> {
         // NOT INDEXED: by id, so that a backlog of deltas is not read through by lane.
         sqlx::query(
             "INSERT INTO cqs_ledger (lane, queue, is_parent, enqueued, done, unchanged, failed, coalesced, cancelled,
-                waiting, leased, handed_over, changes)
+                waiting, leased, handed_over, written, transferred, displayed, failed_handed_over, changes)
              SELECT lane, queue, is_parent, sum(enqueued), sum(done), sum(unchanged), sum(failed), sum(coalesced),
-                sum(cancelled), sum(waiting), sum(leased), sum(handed_over), count(*)
+                sum(cancelled), sum(waiting), sum(leased), sum(handed_over), sum(written), sum(transferred),
+                sum(displayed), sum(failed_handed_over), count(*)
              FROM cqs_ledger_delta NOT INDEXED WHERE id <= ?1 GROUP BY lane, queue, is_parent
              ON CONFLICT DO UPDATE SET enqueued = enqueued + excluded.enqueued, done = done + excluded.done,
                 unchanged = unchanged + excluded.unchanged, failed = failed + excluded.failed,
                 coalesced = coalesced + excluded.coalesced, cancelled = cancelled + excluded.cancelled,
                 waiting = waiting + excluded.waiting, leased = leased + excluded.leased,
-                handed_over = handed_over + excluded.handed_over,
+                handed_over = handed_over + excluded.handed_over, written = written + excluded.written,
+                transferred = transferred + excluded.transferred, displayed = displayed + excluded.displayed,
+                failed_handed_over = failed_handed_over + excluded.failed_handed_over,
                 changes = changes + excluded.changes",
         )
         .bind(last)
@@ -115,10 +125,10 @@ impl Ledger for SqliteUnit<'_> {
         let letters: Vec<_> = dead.iter().map(|letter| (row_json(&letter.row), &letter.cause)).collect();
         sqlx::query(
             "INSERT INTO cqs_dead (row_id, queue, lane, is_parent, dto_type, urn, alias, sla, tracking_id, attempts,
-                cursor, cause, at, of_operation)
+                cursor, cause, at, handed_over, of_operation)
              SELECT value ->> '$[0][0]', ?2, value ->> '$[0][1]', value ->> '$[0][3]', value ->> '$[0][4]',
                 value ->> '$[0][5]', value ->> '$[0][6]', value ->> '$[0][7]', value ->> '$[0][8]', value ->> '$[0][9]',
-                value ->> '$[0][13]', value ->> '$[1]', ?3,
+                value ->> '$[0][13]', value ->> '$[1]', ?3, value ->> '$[0][15]',
                 EXISTS (SELECT 1 FROM cqs_operation o WHERE o.lane = value ->> '$[0][1]')
              FROM jsonb_each(?1)",
         )
@@ -128,12 +138,13 @@ impl Ledger for SqliteUnit<'_> {
         .execute(&mut *self.conn)
         .await?;
         sqlx::query(
-            "INSERT INTO cqs_dead_group (lane, queue, cause, failed, retried, sample_urn)
-             SELECT value ->> '$[0][1]', ?2, value ->> '$[1]', count(*), 0, min(value ->> '$[0][5]')
+            "INSERT INTO cqs_dead_group (lane, queue, cause, failed, retried, handed_over, sample_urn)
+             SELECT value ->> '$[0][1]', ?2, value ->> '$[1]', count(*), 0, sum(value ->> '$[0][15]'), min(value ->> '$[0][5]')
              FROM jsonb_each(?1)
              WHERE EXISTS (SELECT 1 FROM cqs_operation o WHERE o.lane = value ->> '$[0][1]')
              GROUP BY value ->> '$[0][1]', value ->> '$[1]'
-             ON CONFLICT DO UPDATE SET failed = failed + excluded.failed, sample_urn = min(sample_urn, excluded.sample_urn)",
+             ON CONFLICT DO UPDATE SET failed = failed + excluded.failed, handed_over = handed_over + excluded.handed_over,
+                sample_urn = min(sample_urn, excluded.sample_urn)",
         )
         .bind(json_text(&letters)?)
         .bind(queue)
@@ -154,7 +165,7 @@ impl Ledger for SqliteUnit<'_> {
 
     async fn dead_groups(&mut self, lane: i64, limit: usize) -> Result<Vec<FailureGroup>, StoreError> {
         let rows = sqlx::query(
-            "SELECT q.name, g.cause, g.failed, g.retried, g.sample_urn
+            "SELECT q.name, g.cause, g.failed, g.retried, g.handed_over, g.sample_urn
              FROM cqs_dead_group g CROSS JOIN cqs_queue q ON q.queue = g.queue
              WHERE g.lane = ?1 ORDER BY g.failed DESC, q.name, g.cause LIMIT ?2",
         )

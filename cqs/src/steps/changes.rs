@@ -84,13 +84,14 @@ impl Changes {
     }
 
     /// Rows of a lease under the head of `store` were dropped; `each` is what one of them counts.
-    pub(crate) fn dropped(&mut self, (place, store): (Place<'_>, Option<StoreId>), (rows, each): (Dropped, Counts)) {
+    pub(crate) fn dropped(&mut self, (place, store): (Place<'_>, Option<StoreId>), (rows, each): (&Dropped, Counts)) {
         let key = HeadKey { queue: place.queue.id, lane: place.lane.id, store };
         let head = self.heads.entry(key).or_insert((place.lane.kind, HeadChange::default()));
-        head.1.leased_parents -= rows.parents;
+        let parents = i64::try_from(rows.parents.len()).unwrap_or_default();
+        head.1.leased_parents -= parents;
         head.1.leased_labels -= rows.labels;
-        self.frees(place, rows.parents > 0);
-        for (kind, rows) in [(RowKind::Label, rows.labels), (RowKind::Parent, rows.parents)] {
+        self.frees(place, parents > 0);
+        for (kind, rows) in [(RowKind::Label, rows.labels), (RowKind::Parent, parents)] {
             self.count(place, kind, each.times(rows));
         }
         if rows.handed_over > 0 {

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use domain::{Outcome, Refusal, Timestamp};
+use domain::{Evidence, Outcome, Refusal, Timestamp};
 
 use crate::{
     StoreError,
-    model::Counts,
+    model::{ByEvidence, Counts, RowKind},
     policy::fate::{of_outcome, row_jitter},
     store::{CompleteAsk, Completed},
     unit::Unit,
@@ -46,19 +46,21 @@ pub(crate) async fn complete<U: Unit>(unit: &mut U, ask: CompleteAsk, now: Times
 }
 
 /// Takes the rows that are done or unchanged out of the lease by their ids alone, and out of `outcomes`: nothing of them
-/// matters but their number, and that their records are delivered.
+/// matters but their number, by evidence, and that their records are delivered.
 async fn drop_handled<U: Unit>(
     unit: &mut U,
     live: &Live,
     (outcomes, changes): (&mut BTreeMap<i64, Outcome>, &mut Changes),
 ) -> Result<(), StoreError> {
     let handled = [
-        (Outcome::Done, Counts { done: 1, leased: -1, ..Counts::default() }),
-        (Outcome::Unchanged, Counts { done: 1, unchanged: 1, leased: -1, ..Counts::default() }),
+        (true, Counts { done: 1, leased: -1, ..Counts::default() }),
+        (false, Counts { done: 1, unchanged: 1, leased: -1, ..Counts::default() }),
     ];
     let marked = unit.undelivered_any(live.queue.id, live.lane.id).await?;
-    for (outcome, each) in handled {
-        let ids: Vec<i64> = outcomes.iter().filter(|(_, reported)| **reported == outcome).map(|(id, _)| *id).collect();
+    for (changed, each) in handled {
+        let those = |outcome: &Outcome| handled_as(outcome).filter(|(as_changed, _)| *as_changed == changed);
+        let ids: Vec<i64> =
+            outcomes.iter().filter(|(_, outcome)| those(outcome).is_some()).map(|(id, _)| *id).collect();
         if ids.is_empty() {
             continue;
         }
@@ -66,11 +68,30 @@ async fn drop_handled<U: Unit>(
             unit.undelivered_clear_leased(live.queue.id, live.lease.generation, &ids).await?;
         }
         let dropped = unit.lease_drop(live.lease.generation, &ids).await?;
-        if usize::try_from(dropped.labels + dropped.parents).ok() != Some(ids.len()) {
+        if usize::try_from(dropped.labels).ok().map(|labels| labels + dropped.parents.len()) != Some(ids.len()) {
             return Err(StoreError::stale_lease());
         }
-        outcomes.retain(|_, reported| *reported != outcome);
-        changes.dropped((live.place(), live.lease.store.clone()), (dropped, each));
+        let mut confirmed_by = ByEvidence::default();
+        outcomes.retain(|id, outcome| {
+            let Some((_, evidence)) = those(outcome) else { return true };
+            // A parent is not confirmed.
+            if let Some(evidence) = evidence.filter(|_| !dropped.parents.contains(id)) {
+                confirmed_by.count(evidence);
+            }
+            false
+        });
+        changes.dropped((live.place(), live.lease.store.clone()), (&dropped, each));
+        changes.count(live.place(), RowKind::Label, Counts { confirmed_by, ..Counts::default() });
     }
     Ok(())
+}
+
+/// Of an outcome that ends a row well: whether something changed, and the proof. None for any other.
+fn handled_as(outcome: &Outcome) -> Option<(bool, Option<Evidence>)> {
+    match outcome {
+        Outcome::Done => Some((true, None)),
+        Outcome::Unchanged => Some((false, None)),
+        Outcome::Confirmed { changed, evidence } => Some((*changed, Some(*evidence))),
+        Outcome::Retry { .. } | Outcome::Defer { .. } | Outcome::Follow { .. } | Outcome::Failed { .. } => None,
+    }
 }

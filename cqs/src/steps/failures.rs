@@ -47,6 +47,7 @@ pub(crate) async fn failures<U: Unit>(unit: &mut U, ask: &FailureAsk) -> Result<
                 attempts: dead.row.attempts,
                 at: dead.at,
                 retried_by: None,
+                handed_over: dead.row.handed_over,
             };
             failures.push((queue.id, failure, dead.retried_by));
         }

@@ -107,7 +107,8 @@ pub(crate) async fn release<U: Unit>(
                 handled.push(row);
             }
             Fate::Dead { cause } => {
-                changes.count(place, row.kind(), Counts { failed: 1, ..leaves });
+                let failed_handed_over = i64::from(row.handed_over);
+                changes.count(place, row.kind(), Counts { failed: 1, failed_handed_over, ..leaves });
                 dead.push(DeadLetter { row, cause });
             }
             // `arrive` counts its leaving, too.

@@ -182,6 +182,7 @@ fn by_queue(queues: &[Queue], ledger: Vec<(LedgerKey, Counts)>, lineage: &Lineag
                 parents,
                 labels_retried: retried(|rule| rule.labels),
                 parents_retried: retried(|rule| rule.parents),
+                retried_handed_over: retried(|rule| rule.handed_over),
             }
         })
         .collect()

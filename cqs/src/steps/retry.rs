@@ -107,6 +107,7 @@ async fn rules<U: Unit>(
                 position: 0,
                 labels: 0,
                 parents: 0,
+                handed_over: 0,
                 done: false,
             };
             rules.push((rule, open));
@@ -263,6 +264,7 @@ async fn fill<U: Unit>(
     let parents = open.iter().filter(|dead| dead.row.kind() == RowKind::Parent).count();
     rule.parents += i64::try_from(parents).unwrap_or_default();
     rule.labels += i64::try_from(open.len() - parents).unwrap_or_default();
+    rule.handed_over += i64::try_from(open.iter().filter(|dead| dead.row.handed_over).count()).unwrap_or_default();
 
     let mut changes = Changes::default();
     let positions: Vec<i64> = open.iter().map(|dead| dead.position).collect();

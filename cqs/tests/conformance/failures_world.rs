@@ -137,6 +137,7 @@ fn failure_from_wire(wire: wire::Failure) -> Failure {
         attempts: wire.attempts,
         at: time(wire.failed_at).unwrap(),
         retried_by: Some(wire.retried_by).filter(|id| !id.is_empty()).map(|id| id.parse().unwrap()),
+        handed_over: wire.handed_over,
     }
 }
 

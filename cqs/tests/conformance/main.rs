@@ -14,6 +14,7 @@ mod audit;
 mod audit_chain;
 mod coalescing;
 mod control;
+mod evidence;
 mod failures;
 mod failures_world;
 mod handed_over;

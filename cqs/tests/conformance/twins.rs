@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::{Outcome, Refusal, ServiceName, Timestamp};
+use domain::{Evidence, Outcome, Refusal, ServiceName, Timestamp};
 use proptest::prelude::*;
 
 use crate::{
@@ -45,7 +45,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         ),
         1 => (0..3_usize, ahead).prop_map(|(operation, ahead_ms)| Step::Inject { operation, ahead_ms }),
         6 => (queue(), 1..4_usize).prop_map(|(queue, max)| Step::Dequeue { queue, max }),
-        5 => (lease(), prop::collection::vec(0..8_u8, 4)).prop_map(|(lease, outcomes)| Step::Complete { lease, outcomes }),
+        5 => (lease(), prop::collection::vec(0..10_u8, 4)).prop_map(|(lease, outcomes)| Step::Complete { lease, outcomes }),
         3 => (lease(), 0..4_usize, 0..4_usize, any::<bool>()).prop_map(|(lease, from, count, unfinished)| {
             Step::Split { lease, labels: from..from + count, unfinished }
         }),
@@ -114,6 +114,8 @@ fn outcome(code: u8, now: Timestamp) -> Outcome {
         3 => retry(),
         4 => Outcome::Defer { until: now.plus_ms(SECOND), cause: "later".to_owned() },
         6 | 7 => Outcome::Follow { until: now.plus_ms(SECOND), cause: "on its way".to_owned(), handed_over: code == 6 },
+        8 => Outcome::Confirmed { changed: true, evidence: Evidence::Transferred },
+        9 => Outcome::Confirmed { changed: false, evidence: Evidence::Displayed },
         _ => failed("broken"),
     }
 }
@@ -286,6 +288,13 @@ async fn ledgers(world: &World) -> Vec<Option<OperationReport>> {
             assert!(counts.clone().all(|counts| counts.waiting >= 0 && counts.leased >= 0), "{report:?}");
             let most = |counts: Counts| counts.open() + counts.cancelled;
             assert!(counts.clone().all(|counts| (0..=most(counts)).contains(&counts.handed_over)), "{report:?}");
+            assert!(
+                counts.clone().all(|counts| (0..=counts.failed).contains(&counts.failed_handed_over)),
+                "{report:?}"
+            );
+            let by = |counts: Counts| counts.confirmed_by;
+            assert!(counts.clone().all(|counts| by(counts).sum() <= counts.done), "{report:?}");
+            assert!(counts.clone().all(|counts| by(counts).displayed <= counts.unchanged), "{report:?}");
             if open == 0 && report.control.cancelled.is_none() {
                 assert!(counts.clone().all(|counts| counts.handed_over == 0), "{report:?}");
             }

@@ -28,6 +28,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (9, "history", include_str!("../../../migrations/postgres/0009_history.sql")),
     (10, "guards", include_str!("../../../migrations/postgres/0010_guards.sql")),
     (11, "handed_over", include_str!("../../../migrations/postgres/0011_handed_over.sql")),
+    (12, "confirmed_by", include_str!("../../../migrations/postgres/0012_confirmed_by.sql")),
 ];
 
 const TABLE: &str = "

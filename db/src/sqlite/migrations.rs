@@ -23,6 +23,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (9, "history", include_str!("../../../migrations/sqlite/0009_history.sql")),
     (10, "guards", include_str!("../../../migrations/sqlite/0010_guards.sql")),
     (11, "handed_over", include_str!("../../../migrations/sqlite/0011_handed_over.sql")),
+    (12, "confirmed_by", include_str!("../../../migrations/sqlite/0012_confirmed_by.sql")),
 ];
 
 /// The newest schema this build knows.

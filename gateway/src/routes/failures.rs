@@ -55,6 +55,8 @@ pub(crate) struct FailedItem {
     failed_at: Option<String>,
     /// Tracking id of the retry that took it over; null: none did yet.
     retried_by: Option<String>,
+    /// Whether the label's access point had taken its picture, as far as was known when it failed.
+    handed_over: bool,
 }
 
 /// A page of failures, by stage, then oldest first.
@@ -148,6 +150,7 @@ fn item(wire: WireFailure) -> FailedItem {
         attempts: wire.attempts,
         failed_at: wire::time(wire.failed_at.as_ref()),
         retried_by: Some(wire.retried_by).filter(|id| !id.is_empty()),
+        handed_over: wire.handed_over,
     }
 }
 

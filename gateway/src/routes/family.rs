@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use domain::TenantId;
-use proto::cqs::v1::{Operation as WireOperation, OperationState, QueueCounts};
+use proto::cqs::v1::{EvidenceCounts, Operation as WireOperation, OperationState, QueueCounts};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -126,6 +126,16 @@ fn add(sum: &mut QueueCounts, more: &QueueCounts) {
     sum.leased += more.leased;
     sum.handed_over += more.handed_over;
     sum.retried += more.retried;
+    sum.failed_handed_over += more.failed_handed_over;
+    sum.retried_handed_over += more.retried_handed_over;
+    sum.confirmed_by = match (sum.confirmed_by, more.confirmed_by) {
+        (Some(one), Some(other)) => Some(EvidenceCounts {
+            written: one.written + other.written,
+            transferred: one.transferred + other.transferred,
+            displayed: one.displayed + other.displayed,
+        }),
+        (one, other) => one.or(other),
+    };
     sum.parents_enqueued += more.parents_enqueued;
     sum.parents_done += more.parents_done;
     sum.parents_failed += more.parents_failed;
@@ -150,6 +160,7 @@ fn add(sum: &mut QueueCounts, more: &QueueCounts) {
 fn moved(sum: &mut QueueCounts) {
     sum.enqueued -= sum.retried;
     sum.failed -= sum.retried;
+    sum.failed_handed_over -= sum.retried_handed_over;
     sum.parents_enqueued -= sum.parents_retried;
     sum.parents_failed -= sum.parents_retried;
 }

@@ -4,7 +4,7 @@
 //! ledger's own; what the ledger cannot tell is left out, never guessed.
 
 use domain::ServiceName;
-use proto::cqs::v1::{BlockCause, Operation as WireOperation, OperationState, QueueCounts};
+use proto::cqs::v1::{BlockCause, EvidenceCounts, Operation as WireOperation, OperationState, QueueCounts};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -22,8 +22,7 @@ pub(crate) enum FunnelName {
     Unchanged,
     /// Taken by the label's access point, or found to show the picture already.
     Exported,
-    /// Confirmed by the strongest evidence that the label's driver can give. Which evidence that is stands with each
-    /// label, under `delivery`.
+    /// Confirmed by the strongest evidence that the label's driver can give: see `confirmed_by`, and `delivery` of each label.
     Confirmed,
 }
 
@@ -36,13 +35,37 @@ pub(crate) struct FunnelStage {
     done: i64,
     /// Labels on their way to it: waiting for this stage, or in its hands.
     waiting: i64,
-    /// Labels given up on the way to it. What the exporter gave up counts under `exported` and `confirmed`, whether it was
-    /// before its access point took it or after.
+    /// Labels given up on the way to it. What the exporter gave up counts under `exported` as long as its access point had not
+    /// taken it, and under `confirmed` from then on.
     failed: i64,
+    /// Only at `confirmed`: by which evidence. The sum is `done`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confirmed_by: Option<ConfirmedBy>,
     /// Labels a second over the last minute; null when nothing was measured.
     labels_per_second: Option<f64>,
     /// Since when something has waited for it without a break, RFC 3339; null when nothing waits.
     waiting_since: Option<String>,
+}
+
+/// Confirmed labels by evidence: what their drivers could prove at best.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+pub(crate) struct ConfirmedBy {
+    /// Written to a file or handed to a system that says no more; nobody looked at a panel.
+    written: i64,
+    /// The label holds the bytes.
+    transferred: i64,
+    /// The panel reported a refresh.
+    displayed: i64,
+    /// Nothing was to be proved: the label is gone or no picture is meant for it. So counts what was confirmed before
+    /// evidence was counted.
+    none: i64,
+}
+
+impl ConfirmedBy {
+    fn of(exporter: &QueueCounts) -> Self {
+        let EvidenceCounts { written, transferred, displayed } = exporter.confirmed_by.unwrap_or_default();
+        Self { written, transferred, displayed, none: exporter.done - written - transferred - displayed }
+    }
 }
 
 /// When it will be finished, as the present rates have it.
@@ -99,6 +122,7 @@ pub(super) fn funnel(operation: &WireOperation) -> Vec<FunnelStage> {
         done: 0,
         waiting: 0,
         failed: 0,
+        confirmed_by: None,
         labels_per_second: queue.and_then(|queue| queue.labels_per_s),
         waiting_since: queue.and_then(|queue| wire::time(queue.waiting_since.as_ref())),
     };
@@ -119,18 +143,22 @@ pub(super) fn funnel(operation: &WireOperation) -> Vec<FunnelStage> {
     }
     // The exporter is done with a label once its driver confirmed it. Those handed over wait there for that, or were cancelled
     // while they did.
-    let (done, handed_over) = parts.exporter.map_or((0, 0), |queue| (queue.done, queue.handed_over));
+    let exporter = parts.exporter.unwrap_or(&none);
+    let QueueCounts { done, handed_over, failed_handed_over, .. } = *exporter;
     let unconfirmed = handed_over.min(open(parts.exporter));
     let confirmed = FunnelStage {
         done,
         waiting: unconfirmed,
-        failed: failed(parts.merger) + failed(parts.exporter),
+        failed: failed_handed_over,
+        confirmed_by: Some(ConfirmedBy::of(exporter)),
         ..stage(FunnelName::Confirmed, parts.exporter)
     };
     funnel.push(FunnelStage {
         stage: FunnelName::Exported,
-        done: done + handed_over,
+        done: done + handed_over + failed_handed_over,
         waiting: open(parts.merger) + open(parts.exporter) - unconfirmed,
+        failed: failed(parts.merger) + failed(parts.exporter) - failed_handed_over,
+        confirmed_by: None,
         // What is measured is how many are confirmed.
         labels_per_second: confirmed.labels_per_second.filter(|_| handed_over == 0),
         ..confirmed.clone()
@@ -256,8 +284,14 @@ mod tests {
             ..queue(ServiceName::EccImageRender, 100, 60)
         };
         let merger = queue(ServiceName::EslImageMerger, 40, 30);
-        let exporter =
-            QueueCounts { failed: 2, waiting: 8, handed_over: 5, ..queue(ServiceName::HardwareExporter, 30, 20) };
+        let exporter = QueueCounts {
+            failed: 2,
+            failed_handed_over: 1,
+            waiting: 8,
+            handed_over: 5,
+            confirmed_by: Some(EvidenceCounts { written: 1, transferred: 12, displayed: 5 }),
+            ..queue(ServiceName::HardwareExporter, 30, 20)
+        };
         let asked = operation(vec![first, merger, exporter]);
         assert_eq!(
             counts(&asked),
@@ -265,10 +299,12 @@ mod tests {
                 (FunnelName::Expanded, 100, 0, 0),
                 (FunnelName::Rendered, 40, 35, 5),
                 (FunnelName::Unchanged, 20, 0, 0),
-                (FunnelName::Exported, 25, 13, 2),
-                (FunnelName::Confirmed, 20, 5, 2),
+                (FunnelName::Exported, 26, 13, 1),
+                (FunnelName::Confirmed, 20, 5, 1),
             ]
         );
+        let by: Vec<_> = funnel(&asked).iter().filter_map(|stage| stage.confirmed_by).collect();
+        assert_eq!(by, [ConfirmedBy { written: 1, transferred: 12, displayed: 5, none: 2 }]);
         assert_eq!(percent(&asked), Some(47.0), "100 labels, 35 + 10 + 8 under way");
     }
 

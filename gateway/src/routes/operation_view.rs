@@ -86,6 +86,8 @@ pub(crate) struct Failure {
     cause: String,
     /// How many.
     count: i64,
+    /// Of them: their access points had taken the labels' pictures, as far as was known when they failed.
+    handed_over: i64,
     /// The URN of one of them.
     sample: String,
 }
@@ -113,7 +115,7 @@ pub(crate) struct Summary {
     rendered: i64,
     /// Handled by the first stage with nothing to change.
     unchanged: i64,
-    /// Sent: taken by the label's access point, or confirmed at once. Until it is given up, if ever.
+    /// Sent: taken by the label's access point, or confirmed at once.
     exported: i64,
     /// Of the exported ones: confirmed, as far as the driver can tell.
     confirmed: i64,
@@ -277,7 +279,7 @@ pub(super) fn summary(origin: &str, queues: &[QueueCounts]) -> Summary {
         labels: first.map_or(0, |queue| queue.enqueued - queue.coalesced),
         rendered: changed("rendered"),
         unchanged: first.map_or(0, |queue| queue.unchanged),
-        exported: confirmed + exporter.map_or(0, |queue| queue.handed_over),
+        exported: confirmed + exporter.map_or(0, |queue| queue.handed_over + queue.failed_handed_over),
         confirmed,
         failed: queues.iter().map(|queue| queue.failed).sum(),
     }
@@ -316,6 +318,7 @@ fn failure(wire: FailureGroup) -> Failure {
         service: wire.queue_name,
         cause: wire.cause,
         count: wire.count,
+        handed_over: wire.handed_over,
         sample: wire.sample_urn,
     }
 }

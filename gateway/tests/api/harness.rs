@@ -325,6 +325,7 @@ fn operation(tenant: &str, tracking_id: &str, store: &str, state: cqs::Operation
                 count: 1,
                 sample_urn: format!("t/{tenant}/s/{store}/ecclinks/E1"),
                 retried: 0,
+                handed_over: 0,
             })
             .collect(),
         items_enqueued: 1,

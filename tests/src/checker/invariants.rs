@@ -78,6 +78,37 @@ pub(super) const ALL: &[Invariant] = &[
                 OR coalesce(iif(is_parent, found, 0), 0) > 0 OR coalesce(handed_over, 0) < 0",
     },
     Invariant {
+        name: "what is confirmed by evidence was handled, and parents are not",
+        violations: "
+            SELECT format('lane %d queue %d %s: done %d, by evidence %d %d %d', lane, queue,
+                iif(is_parent, 'parents', 'labels'), done, written, transferred, displayed)
+            FROM (
+                SELECT lane, queue, is_parent, sum(done) AS done, sum(written) AS written, sum(transferred) AS transferred,
+                    sum(displayed) AS displayed
+                FROM (
+                    SELECT lane, queue, is_parent, done, written, transferred, displayed FROM cqs_ledger
+                    UNION ALL
+                    SELECT lane, queue, is_parent, done, written, transferred, displayed FROM cqs_ledger_delta)
+                GROUP BY lane, queue, is_parent)
+            WHERE written + transferred + displayed > iif(is_parent, 0, done) OR min(written, transferred, displayed) < 0",
+    },
+    Invariant {
+        name: "as many failures are counted as handed over as there are that were",
+        violations: "
+            WITH ledger AS (
+                SELECT lane, queue, is_parent, sum(failed_handed_over) AS counted FROM (
+                    SELECT lane, queue, is_parent, failed_handed_over FROM cqs_ledger
+                    UNION ALL SELECT lane, queue, is_parent, failed_handed_over FROM cqs_ledger_delta)
+                GROUP BY lane, queue, is_parent),
+            found AS (
+                SELECT lane, queue, is_parent, sum(handed_over) AS found FROM cqs_dead
+                WHERE lane IN (SELECT lane FROM cqs_operation) GROUP BY lane, queue, is_parent)
+            SELECT format('lane %d queue %d %s: %s counted, %s found', lane, queue, iif(is_parent, 'parents', 'labels'),
+                counted, found)
+            FROM ledger FULL JOIN found USING (lane, queue, is_parent)
+            WHERE coalesce(counted, 0) <> coalesce(found, 0) OR coalesce(iif(is_parent, found, 0), 0) > 0",
+    },
+    Invariant {
         name: "only operations have a ledger",
         violations: "
             SELECT format('lane %d', lane) FROM (SELECT lane FROM cqs_ledger UNION SELECT lane FROM cqs_ledger_delta)
@@ -121,22 +152,26 @@ pub(super) const ALL: &[Invariant] = &[
         name: "failures of operations are counted by cause, with those that a retry took over",
         violations: "
             WITH found AS (
-                SELECT lane, queue, cause, count(*) AS failed, count(retried_by) AS retried FROM cqs_dead
+                SELECT lane, queue, cause, count(*) AS failed, count(retried_by) AS retried, sum(handed_over) AS handed_over
+                FROM cqs_dead
                 WHERE lane IN (SELECT lane FROM cqs_operation) GROUP BY lane, queue, cause)
-            SELECT format('lane %d queue %d %s: counted %s, %s, found %s, %s', lane, queue, cause, g.failed, g.retried,
-                f.failed, f.retried)
+            SELECT format('lane %d queue %d %s: counted %s, %s, %s, found %s, %s, %s', lane, queue, cause, g.failed,
+                g.retried, g.handed_over, f.failed, f.retried, f.handed_over)
             FROM cqs_dead_group g FULL JOIN found f USING (lane, queue, cause)
-            WHERE (g.failed, g.retried) IS NOT (f.failed, f.retried)",
+            WHERE (g.failed, g.retried, g.handed_over) IS NOT (f.failed, f.retried, f.handed_over)",
     },
     Invariant {
         name: "a retry took over as many failures as its rules say",
         violations: "
             WITH found AS (
-                SELECT retried_by AS lane, queue, sum(is_parent = 0) AS labels, sum(is_parent) AS parents FROM cqs_dead
-                WHERE retried_by IS NOT NULL GROUP BY retried_by, queue)
-            SELECT format('lane %d queue %d: rule %s, %s, found %s, %s', lane, queue, r.labels, r.parents, f.labels, f.parents)
+                SELECT retried_by AS lane, queue, sum(is_parent = 0) AS labels, sum(is_parent) AS parents,
+                    sum(handed_over) AS handed_over
+                FROM cqs_dead WHERE retried_by IS NOT NULL GROUP BY retried_by, queue)
+            SELECT format('lane %d queue %d: rule %s, %s, %s, found %s, %s, %s', lane, queue, r.labels, r.parents,
+                r.handed_over, f.labels, f.parents, f.handed_over)
             FROM cqs_retry r FULL JOIN found f USING (lane, queue)
-            WHERE (coalesce(r.labels, 0), coalesce(r.parents, 0)) IS NOT (coalesce(f.labels, 0), coalesce(f.parents, 0))",
+            WHERE (coalesce(r.labels, 0), coalesce(r.parents, 0), coalesce(r.handed_over, 0))
+                IS NOT (coalesce(f.labels, 0), coalesce(f.parents, 0), coalesce(f.handed_over, 0))",
     },
     Invariant {
         name: "a lease holds items",

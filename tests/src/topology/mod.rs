@@ -27,7 +27,7 @@ use cluster::{Cluster, Database};
 use daemon::{SystemClock, identity::ServiceKey};
 use domain::{Clock as _, OperatorScope, ServiceName};
 use gateway::token::{OperatorClaims, mint};
-use proto::cqs::v1::{GetOperationRequest, Operation, OperationState, QueueCounts};
+use proto::cqs::v1::{EvidenceCounts, GetOperationRequest, Operation, OperationState, QueueCounts};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -266,7 +266,17 @@ pub fn stage(operation: &Operation, service: ServiceName) -> QueueCounts {
 
 /// What a stage counts when `enqueued` labels came through it and `unchanged` of them needed nothing.
 pub fn through(service: ServiceName, enqueued: i64, unchanged: i64) -> QueueCounts {
-    QueueCounts { queue_name: service.to_string(), enqueued, done: enqueued, unchanged, ..QueueCounts::default() }
+    // The exporter writes every picture to a folder.
+    let is_exporter = service == ServiceName::HardwareExporter && enqueued > 0;
+    let confirmed_by = is_exporter.then(|| EvidenceCounts { written: enqueued, ..EvidenceCounts::default() });
+    QueueCounts {
+        queue_name: service.to_string(),
+        enqueued,
+        done: enqueued,
+        unchanged,
+        confirmed_by,
+        ..QueueCounts::default()
+    }
 }
 
 /// The same with the one parent that was split there.

@@ -11,6 +11,7 @@ use proto::{
         ApprovalRequired, CompleteRequest, CreateOrConfigureQueueRequest, DequeueRequest, ItemOutcome, OutcomeKind,
         ParentShape, ReEnqueueRequest, SelfEnqueueRequest, SplitItem, StopWhen, split_item,
     },
+    records::v1::Evidence,
 };
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -111,18 +112,24 @@ impl Exporter {
             cause: if outcome == OutcomeKind::Done { String::new() } else { "no radio".to_owned() },
             due_at: due_at.map(proto::timestamp_to_wire),
             handed_over: None,
+            evidence: Evidence::Unspecified.into(),
         };
         self.complete(leased.generation, leased.ids.into_iter().map(report).collect()).await;
     }
 
     /// What access points took, or did not, is looked after the next day.
-    async fn follow(&mut self, (generation, ids): (i64, &[i64]), handed_over: bool) {
+    async fn follow(&mut self, leased: (i64, &[i64]), handed_over: bool) {
+        self.follow_until(leased, (handed_over, SystemClock.now().plus_ms(86_400_000))).await;
+    }
+
+    async fn follow_until(&mut self, (generation, ids): (i64, &[i64]), (handed_over, until): (bool, Timestamp)) {
         let report = |id: &i64| ItemOutcome {
             id: *id,
             outcome: OutcomeKind::Defer.into(),
             cause: "on its way".to_owned(),
-            due_at: Some(proto::timestamp_to_wire(SystemClock.now().plus_ms(86_400_000))),
+            due_at: Some(proto::timestamp_to_wire(until)),
             handed_over: Some(handed_over),
+            evidence: Evidence::Unspecified.into(),
         };
         self.complete(generation, ids.iter().map(report).collect()).await;
     }
@@ -379,5 +386,66 @@ async fn what_access_points_took_is_exported_before_it_is_confirmed() {
     });
     assert_eq!(cancelled["receipt"], receipt, "{cancelled}");
     assert_eq!(sent(&cancelled["operation"]), [4, 1, 4, 0, 1, 0].map(Some), "nothing waits any more: {cancelled}");
+    platform.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn confirmations_are_counted_by_evidence_and_failures_by_whether_access_points_had_taken_them() {
+    let platform = PlatformAlone::open().await;
+    let operator = platform.operator(&[TENANT]).await;
+    let mut exporter = Exporter::new(&platform).await;
+    exporter.begin("proved", SelfEnqueueRequest::default()).await;
+    exporter.expand("proved", (7, "")).await;
+    let Leased { generation, ids } = exporter.lease(10).await.expect("the labels");
+    let outcome = |id: i64, outcome: OutcomeKind, evidence: Evidence| ItemOutcome {
+        id,
+        outcome: outcome.into(),
+        evidence: evidence.into(),
+        ..ItemOutcome::default()
+    };
+    let proved = vec![
+        outcome(ids[0], OutcomeKind::Done, Evidence::Displayed),
+        outcome(ids[1], OutcomeKind::Unchanged, Evidence::Transferred),
+        outcome(ids[2], OutcomeKind::Done, Evidence::Transferred),
+        outcome(ids[3], OutcomeKind::Done, Evidence::Unspecified),
+    ];
+    exporter.complete(generation, proved).await;
+    exporter.follow_until((generation, &ids[4..6]), (true, SystemClock.now())).await;
+    exporter.report(Leased { generation, ids: vec![ids[6]] }, OutcomeKind::Failed, None).await;
+    let taken = exporter.lease(10).await.expect("what access points have");
+    exporter.report(Leased { ids: vec![taken.ids[0]], ..taken }, OutcomeKind::Failed, None).await;
+
+    let told = operator.get_json(&path("proved")).await;
+    assert_eq!(sent(&told), [5, 3, 6, 0, 4, 1].map(Some), "{told}");
+    let stage = |operation: &Value, name: &str| {
+        let funnel = operation["funnel"].as_array().expect("a funnel").clone();
+        funnel.into_iter().find(|stage| stage["stage"] == name).expect("the stage")
+    };
+    let by = json!({"written": 0, "transferred": 2, "displayed": 1, "none": 1});
+    assert_eq!(stage(&told, "confirmed")["confirmed_by"], by, "{told}");
+    assert_eq!((&stage(&told, "exported")["failed"], &stage(&told, "confirmed")["failed"]), (&json!(1), &json!(1)));
+    assert_eq!((&told["failures"][0]["count"], &told["failures"][0]["handed_over"]), (&json!(2), &json!(1)), "{told}");
+    let failures = operator.get_json(&format!("{}/failures", path("proved"))).await;
+    let taken: Vec<_> = failures["failures"].as_array().into_iter().flatten().map(|one| &one["handed_over"]).collect();
+    assert_eq!(taken, [&json!(false), &json!(true)], "{failures}");
+
+    let streamed = operator.events(&format!("{}/events", path("proved")), None, |_| true).await;
+    assert_eq!(stage(&streamed.events[0].data, "confirmed")["confirmed_by"], by, "the stream tells the same");
+    let home = tempfile::tempdir().expect("a folder");
+    let shell = Shell::new(&operator, home.path());
+    let shown = shell.run(&["operations", "show", "proved", "--tenant", TENANT]).await.ended(0);
+    assert!(shown.out.contains("1 displayed, 2 transferred, 1 none"), "{shown:?}");
+
+    // What a retry took over is the retry's, with its totals.
+    let asked = json!({"reason": "INC-4712: radio is back", "tracking_id": "again"});
+    operator.post(&format!("{}/retry-failed", path("proved")), &asked).await.json(202);
+    let again = exporter.lease(10).await.expect("the failures");
+    let shown = again.ids.iter().map(|id| outcome(*id, OutcomeKind::Done, Evidence::Displayed)).collect();
+    exporter.complete(again.generation, shown).await;
+    let totals = &operator.get_json(&path("proved")).await["totals"];
+    let by = json!({"written": 0, "transferred": 2, "displayed": 3, "none": 1});
+    assert_eq!(stage(totals, "confirmed")["confirmed_by"], by, "{totals}");
+    assert_eq!(sent(totals), [6, 5, 7, 0, 6, 1].map(Some), "one is still on its way: {totals}");
+    assert_eq!(stage(totals, "confirmed")["failed"], 0, "{totals}");
     platform.close().await;
 }

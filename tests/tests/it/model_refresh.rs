@@ -107,6 +107,9 @@ async fn rest_reports_the_same(topology: &Topology, shelf: &Shelf, tracking_id: 
     assert_eq!(operation["tracking_id"], tracking_id);
     let summary = json!({"labels": 25, "rendered": 25, "unchanged": 0, "exported": 25, "confirmed": 25, "failed": 0});
     assert_eq!(operation["summary"], summary, "{operation}");
+    // Folders: a file was written, and nobody looked at a panel.
+    let by = json!({"written": 25, "transferred": 0, "displayed": 0, "none": 0});
+    assert_eq!(operation["funnel"][4]["confirmed_by"], by, "{operation}");
     let list = operator.get_json("/v1/operations").await;
     assert!(list.to_string().contains(tracking_id), "{list}");
     let label = shelf.labels["alpha"].first().expect("a label");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use domain::DtoType;
 use proto::{dtoflow::v1::PutItem, records::v1 as records};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tests::{
     cli::Shell,
     data::{Shelf, layout},
@@ -130,6 +130,8 @@ async fn what_an_access_point_took_is_exported_before_it_is_confirmed() {
     shell.run(&[&wait[..], &["confirmed", "--timeout", "1s"]].concat()).await.ended(124);
     let confirmed = shell.run(&[&wait[..], &["confirmed", "--timeout", "3m"]].concat()).await.ended(0).json();
     assert_eq!(confirmed["summary"]["confirmed"], LABELS, "{confirmed}");
+    let by = json!({"written": 0, "transferred": LABELS, "displayed": 0, "none": 0});
+    assert_eq!(confirmed["funnel"][4]["confirmed_by"], by, "{confirmed}");
     topology.stop().await;
 }
 

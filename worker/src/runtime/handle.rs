@@ -160,8 +160,8 @@ async fn settle(
 /// One line a label. Someone may follow a tracking id, so with one it is always shown.
 fn log(queue: &domain::QueueName, label: &Label, outcome: &Outcome) {
     let (word, cause) = match outcome {
-        Outcome::Done => ("done", ""),
-        Outcome::Unchanged => ("unchanged", ""),
+        Outcome::Done | Outcome::Confirmed { changed: true, .. } => ("done", ""),
+        Outcome::Unchanged | Outcome::Confirmed { changed: false, .. } => ("unchanged", ""),
         Outcome::Retry { cause } => ("retry", cause.as_str()),
         Outcome::Defer { cause, .. } | Outcome::Follow { cause, .. } => ("defer", cause.as_str()),
         Outcome::Failed { cause } => ("failed", cause.as_str()),

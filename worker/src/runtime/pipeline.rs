@@ -305,7 +305,7 @@ fn unknown(notification: &Notification) -> Outcome {
 /// The outcome with a cause that CQS takes.
 fn with_cause(outcome: Outcome) -> Outcome {
     match outcome {
-        Outcome::Done | Outcome::Unchanged => outcome,
+        Outcome::Done | Outcome::Unchanged | Outcome::Confirmed { .. } => outcome,
         Outcome::Retry { cause: text } => Outcome::Retry { cause: cause(text) },
         Outcome::Defer { until, cause: text } => Outcome::Defer { until, cause: cause(text) },
         Outcome::Follow { until, cause: text, handed_over } => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use domain::{Clock as _, DtoType, ServiceName};
 use picture::Digest;
 use proto::{
-    cqs::v1::{Operation, OperationState},
+    cqs::v1::{EvidenceCounts, Operation, OperationState, QueueCounts},
     records::v1::{AccessPoint, DeliveryState, Evidence, StoreEsl, StoreEslStatus},
 };
 
@@ -137,6 +137,8 @@ async fn an_operation_is_finished_only_when_its_labels_are_confirmed_and_each_st
         shop.world.operation("CHG-1").await.unwrap().state() == OperationState::Succeeded
     })
     .await;
+    let by = EvidenceCounts { transferred: 1, ..EvidenceCounts::default() };
+    assert_eq!(exported(&shop.world.operation("CHG-1").await.unwrap()).confirmed_by, Some(by));
     let status = shop.status("E").await;
     assert_eq!((status.state(), status.evidence()), (DeliveryState::Confirmed, Evidence::Transferred));
     assert_eq!(status.confirmed_digest, wanted.as_bytes().as_slice());
@@ -193,6 +195,46 @@ async fn a_label_is_handed_over_as_long_as_its_access_point_has_its_picture_as_f
         (operation.state(), handed_over(&operation)) == (OperationState::Succeeded, 0)
     })
     .await;
+    worker.stop().await;
+}
+
+/// The operation's counts at the exporter.
+fn exported(operation: &Operation) -> QueueCounts {
+    operation.queues.iter().find(|queue| queue.queue_name == EXPORTER.as_str()).cloned().unwrap_or_default()
+}
+
+#[tokio::test]
+async fn what_is_given_up_is_told_apart_by_whether_its_access_point_had_it() {
+    let shop = Shop::new(&["R", "other"]).await;
+    let worker = shop.work().await;
+    for (label, access_point) in [("taken", "R"), ("refused", "other")] {
+        shop.label(label, access_point, "apples").await;
+        shop.arrives(label, access_point, "apples").await;
+    }
+    shop.world.idle().await;
+    shop.world.model("M", "m2").await;
+    shop.radio.station("at-other", |station| station.refuses = true);
+    let request = World::refresh("M", "CHG-1");
+    shop.world.triggers(ServiceName::OperatorGateway).trigger_model_refresh(request).await.unwrap();
+    shop.reaches("taken", DeliveryState::Accepted).await;
+    let given_up = async |failed: i64| {
+        eventually("it is given up", async || {
+            shop.world.clock.advance_ms(60_000);
+            exported(&shop.world.operation("CHG-1").await.unwrap()).failed == failed
+        })
+        .await;
+    };
+    given_up(1).await;
+    // The other one's tag does not check in for longer than anybody waits.
+    shop.world.clock.advance_ms(8 * 24 * 60 * 60 * 1_000);
+    given_up(2).await;
+    let operation = shop.world.operation("CHG-1").await.unwrap();
+    let counts = exported(&operation);
+    assert_eq!((counts.failed, counts.failed_handed_over, counts.handed_over), (2, 1, 0), "{counts:?}");
+    let groups: Vec<(&str, i64)> =
+        operation.failures.iter().map(|group| (group.cause.as_str(), group.handed_over)).collect();
+    assert!(groups.iter().any(|(cause, taken)| cause.starts_with("not confirmed within") && *taken == 1), "{groups:?}");
+    assert!(groups.iter().any(|(cause, taken)| cause.starts_with("given up after") && *taken == 0), "{groups:?}");
     worker.stop().await;
 }
 

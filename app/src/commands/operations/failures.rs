@@ -80,6 +80,7 @@ pub(super) async fn list(session: &Session, args: FailuresArgs) -> Result<Exit, 
         column("stage", |row| at(row, "/stage")),
         column("cause", |row| at(row, "/cause")),
         number("attempts", |row| at(row, "/attempts")),
+        column("sent", |row| if row["handed_over"] == true { "yes" } else { "" }.to_owned()),
         column("failed", |row| time_at(row, "/failed_at")),
         column("retried by", |row| at(row, "/retried_by")),
     ];

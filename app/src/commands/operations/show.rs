@@ -127,9 +127,17 @@ fn funnel_table(funnel: &[Value]) -> String {
             number("waiting", |row| at(row, "/waiting")),
             number("failed", |row| at(row, "/failed")),
             number("labels/s", |row| at(row, "/labels_per_second")),
+            column("by evidence", |row| evidence(&row["confirmed_by"])),
             column("waiting since", |row| time_at(row, "/waiting_since")),
         ],
     )
+}
+
+/// How many labels were confirmed by which evidence, strongest first.
+fn evidence(confirmed_by: &Value) -> String {
+    let of =
+        |name: &str| confirmed_by[name].as_i64().filter(|labels| *labels != 0).map(|labels| format!("{labels} {name}"));
+    ["displayed", "transferred", "written", "none"].into_iter().filter_map(of).collect::<Vec<_>>().join(", ")
 }
 
 fn stage_table(stages: &[Value]) -> String {
@@ -154,6 +162,7 @@ pub(in crate::commands) fn failure_groups(groups: &[Value]) -> String {
         groups,
         &[
             number("labels", |row| at(row, "/count")),
+            number("of them sent", |row| at(row, "/handed_over")),
             column("stage", |row| at(row, "/stage")),
             column("cause", |row| at(row, "/cause")),
             column("for example", |row| at(row, "/sample")),

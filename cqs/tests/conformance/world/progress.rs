@@ -1,6 +1,6 @@
 //! An operation's progress, from whichever side it was read.
 
-use cqs::model::{Counts, FailureGroup, OperationReport, QueueCounts};
+use cqs::model::{ByEvidence, Counts, FailureGroup, OperationReport, QueueCounts};
 use domain::Timestamp;
 use proto::{cqs::v1 as wire, timestamp_from_wire};
 
@@ -22,6 +22,7 @@ impl Progress {
             parents: Counts::default(),
             labels_retried: 0,
             parents_retried: 0,
+            retried_handed_over: 0,
         })
     }
 
@@ -61,6 +62,8 @@ pub fn progress_from_wire(wire: wire::Operation) -> Progress {
                     waiting: counts.waiting,
                     leased: counts.leased,
                     handed_over: counts.handed_over,
+                    confirmed_by: counts.confirmed_by.map(evidence).unwrap_or_default(),
+                    failed_handed_over: counts.failed_handed_over,
                 },
                 parents: Counts {
                     enqueued: counts.parents_enqueued,
@@ -71,10 +74,11 @@ pub fn progress_from_wire(wire: wire::Operation) -> Progress {
                     cancelled: counts.parents_cancelled,
                     waiting: counts.parents_waiting,
                     leased: counts.parents_leased,
-                    handed_over: 0,
+                    ..Counts::default()
                 },
                 labels_retried: counts.retried,
                 parents_retried: counts.parents_retried,
+                retried_handed_over: counts.retried_handed_over,
             })
             .collect(),
         failures: wire
@@ -85,6 +89,7 @@ pub fn progress_from_wire(wire: wire::Operation) -> Progress {
                 cause: group.cause,
                 count: group.count,
                 retried: group.retried,
+                handed_over: group.handed_over,
                 sample_urn: group.sample_urn,
             })
             .collect(),
@@ -92,4 +97,8 @@ pub fn progress_from_wire(wire: wire::Operation) -> Progress {
         items_enqueued: i64::from(wire.items_enqueued),
         sla: time(wire.sla_timestamp).unwrap(),
     }
+}
+
+fn evidence(wire: wire::EvidenceCounts) -> ByEvidence {
+    ByEvidence { written: wire.written, transferred: wire.transferred, displayed: wire.displayed }
 }

@@ -121,7 +121,10 @@ impl HardwareExporter {
             verdicts.push(match State::of(&label.name, &read).map(|state| state.decide(now)) {
                 Err(cause) => Verdict::failed(cause),
                 Ok(Decision::Forget(inputs)) => Verdict::delete(label, DtoType::StoreEslStatus, inputs),
-                Ok(Decision::Confirmed) => Verdict::Settled(Outcome::Unchanged),
+                Ok(Decision::Confirmed(evidence)) => Verdict::Settled(status::arrived(evidence, false)),
+                Ok(Decision::SayConfirmed(status, inputs)) => {
+                    say(label, &status, inputs, status::arrived(status.evidence(), true))
+                }
                 Ok(Decision::Broken(status, inputs)) => {
                     let cause = status.last_error.clone();
                     say(label, &status, inputs, Outcome::Failed { cause })

@@ -2,7 +2,7 @@
 
 use domain::{DtoType, Outcome, RecordId, Timestamp, Urn};
 use picture::Digest;
-use proto::records::v1::{DeliveryState, EslImage, ImageSource, LeftBehind, StoreEsl, StoreEslStatus};
+use proto::records::v1::{DeliveryState, EslImage, Evidence, ImageSource, LeftBehind, StoreEsl, StoreEslStatus};
 
 use super::{
     drivers::Pending,
@@ -25,8 +25,10 @@ pub(super) struct State {
 pub(super) enum Decision {
     /// The label is no more: its status goes.
     Forget(Vec<Input>),
-    /// The picture is confirmed and the status says so.
-    Confirmed,
+    /// The picture is confirmed and the status says so, with this evidence.
+    Confirmed(Evidence),
+    /// It is confirmed, and this status must say so.
+    SayConfirmed(StoreEslStatus, Vec<Input>),
     /// Nothing is sent, but the status must say this.
     Say(StoreEslStatus, Vec<Input>),
     /// The picture goes to the label's access point, or is looked after there.
@@ -100,11 +102,11 @@ impl State {
                 return Decision::LeaveLater(until);
             }
             if before.state() == DeliveryState::Confirmed {
-                return Decision::Confirmed;
+                return Decision::Confirmed(before.evidence());
             }
             let (cause, evidence) = ("the label shows it already", before.evidence());
             let step = Step { state: DeliveryState::Confirmed, at: now, cause, evidence };
-            return Decision::Say(status::said(before, step), inputs);
+            return Decision::SayConfirmed(status::said(before, step), inputs);
         }
         let source = match image.source() {
             ImageSource::Studio => DtoType::StudioEslImage,
@@ -192,10 +194,8 @@ impl Carry {
 
 #[cfg(test)]
 mod tests {
-    use prost::Message as _;
-    use proto::records::v1::Evidence;
-
     use super::*;
+    use prost::Message as _;
 
     const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn sends_unless_this_hardware_last_confirmed_this_digest() {
         let status = confirmed(7, "H");
-        assert_eq!(decide(Some(7), Some("H"), Some(&status)), Decision::Confirmed);
+        assert_eq!(decide(Some(7), Some("H"), Some(&status)), Decision::Confirmed(Evidence::Written));
         assert!(matches!(decide(Some(8), Some("H"), Some(&status)), Decision::Carry(_)));
         assert!(matches!(decide(Some(7), Some("other"), Some(&status)), Decision::Carry(_)));
         assert!(matches!(decide(Some(7), Some("H"), None), Decision::Carry(_)));
@@ -257,7 +257,7 @@ mod tests {
         let back = carry(7, Some(&sent(&to_8)));
         assert!(back.replaces_a_confirmed_one() && !back.is_underway());
         let arrived = status::confirmed(sent(&back), Evidence::Written, "written", NOW);
-        assert_eq!(decide(Some(7), Some("H"), Some(&arrived)), Decision::Confirmed);
+        assert_eq!(decide(Some(7), Some("H"), Some(&arrived)), Decision::Confirmed(Evidence::Written));
     }
 
     #[test]
@@ -294,7 +294,7 @@ mod tests {
         let confirmed = status::confirmed(sent(&carry(2, Some(&later))), Evidence::Written, "written", NOW);
         assert_eq!(decide(Some(2), Some("H"), Some(&confirmed)), Decision::LeaveLater(NOW.plus_ms(1)));
         let gone = moved::gone(confirmed, &later.left_behind[0], ("nothing waits", NOW));
-        assert_eq!(decide(Some(2), Some("H"), Some(&gone)), Decision::Confirmed);
+        assert_eq!(decide(Some(2), Some("H"), Some(&gone)), Decision::Confirmed(Evidence::Written));
     }
 
     #[test]
@@ -302,7 +302,9 @@ mod tests {
         let Decision::Say(status, _) = decide(None, Some("H"), Some(&confirmed(7, "H"))) else { panic!("unassigned") };
         assert_eq!(status.state(), DeliveryState::Unassigned);
         assert_eq!(status.confirmed_digest, vec![7; 32]);
-        let Decision::Say(again, _) = decide(Some(7), Some("H"), Some(&status)) else { panic!("not sent again") };
+        let Decision::SayConfirmed(again, _) = decide(Some(7), Some("H"), Some(&status)) else {
+            panic!("not sent again")
+        };
         assert_eq!((again.state(), again.evidence()), (DeliveryState::Confirmed, Evidence::Written));
     }
 

@@ -2,8 +2,9 @@
 //!
 //! Every step is kept with its time, its cause and the proof behind it, the last [`TRANSITIONS_MAX`] of them.
 
-use domain::{RecordId, Timestamp};
+use domain::{Outcome, RecordId, Timestamp};
 use proto::{
+    evidence_from_wire,
     records::v1::{DeliveryState, Evidence, StoreEslStatus, Transition},
     timestamp_from_wire, timestamp_to_wire,
 };
@@ -173,6 +174,15 @@ pub(super) fn withdrawn(before: StoreEslStatus, why: &str, now: Timestamp) -> St
 /// The state alone changes, and nothing is wrong.
 pub(super) fn said(before: StoreEslStatus, step: Step<'_>) -> StoreEslStatus {
     stepped(StoreEslStatus { attempts: 0, last_error: String::new(), ..before }, step)
+}
+
+/// What is reported of a label whose picture is confirmed.
+pub(super) fn arrived(evidence: Evidence, changed: bool) -> Outcome {
+    match evidence_from_wire(evidence) {
+        Some(evidence) => Outcome::Confirmed { changed, evidence },
+        None if changed => Outcome::Done,
+        None => Outcome::Unchanged,
+    }
 }
 
 /// Whether an access point took the picture that went out last: it was seen there, or left a receipt.

@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use domain::{DtoType, Outcome, RecordId, Timestamp, Urn};
+use domain::{DtoType, RecordId, Timestamp, Urn};
 use futures::future::join_all;
 use picture::Digest;
 use proto::{
@@ -24,7 +24,7 @@ use super::{
     next_look::next_attempt,
     patience::Patience,
     plan::Leave,
-    say,
+    say, status,
     visit::Verdicts,
 };
 use crate::runtime::{CallError, Context, Label, LabelRef, Reads, RecordWrite, Records, Reported, Verdict};
@@ -108,7 +108,8 @@ impl Leave {
     fn verdict(self, label: &Label) -> Verdict {
         // The picture is confirmed and nothing is left that could follow it.
         if self.is_confirmed && self.status.left_behind.is_empty() && self.status.state() == DeliveryState::Confirmed {
-            return say(label, &self.status, self.inputs, Outcome::Done);
+            let arrived = status::arrived(self.status.evidence(), true);
+            return say(label, &self.status, self.inputs, arrived);
         }
         Verdict::Write(RecordWrite::put(label, DtoType::StoreEslStatus, &self.status, self.inputs), Reported::Again)
     }

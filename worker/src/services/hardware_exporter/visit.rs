@@ -181,11 +181,12 @@ impl Visit<'_> {
         let (status, outcome) = match answer {
             Delivered::Confirmed { evidence, proof } => {
                 let status = status::confirmed(sent, evidence, &proof, now);
-                let outcome = moved::next(&status, now).map_or(Outcome::Done, |until| Outcome::Follow {
-                    until,
-                    cause: "an older picture may still wait where the label hung before".to_owned(),
-                    handed_over: true,
-                });
+                let outcome =
+                    moved::next(&status, now).map_or(status::arrived(evidence, true), |until| Outcome::Follow {
+                        until,
+                        cause: "an older picture may still wait where the label hung before".to_owned(),
+                        handed_over: true,
+                    });
                 (status, outcome)
             }
             Delivered::Underway { state, receipt, proof } => self.underway(sent, (state, &receipt, &proof), now),
