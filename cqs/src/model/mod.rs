@@ -18,7 +18,8 @@ pub use control::{
 pub use failure::{DeadRange, DeadRow, Failure, FateState, Lineage, RecordFate, RetryRule};
 pub use lane::{Head, HeadChange, HeadKey, Lane, LaneClass, Lease, NewLane, SplitCounts};
 pub use ledger::{ByEvidence, Counts, LedgerKey, QueueCounts};
-pub use operation::{DeadLetter, FailureGroup, Operation, OperationReport, StageReport};
+pub(crate) use operation::expansion_complete;
+pub use operation::{DeadLetter, FailureGroup, Family, Member, Operation, OperationReport, StageReport};
 pub use overview::{BACKLOG_MAX, COUNTED_MAX, Load, OperationTally, Overview, QueueReport};
 pub use queue::{Backlog, Exclusive, Queue};
 pub use row::{CoalesceKey, Company, RecordKey, Row, RowKind, coalesce_key, coalesce_key_ref, record_key};

@@ -88,6 +88,60 @@ pub struct OperationReport {
     pub revision: i64,
     /// Latest end of a lease of it.
     pub quiet_by: Option<Timestamp>,
+    /// It and all retries that come from it, counted as one; none where nothing was retried.
+    pub family: Option<Family>,
+}
+
+impl OperationReport {
+    /// Whether every parent is split and nothing is still to be moved here: only then are the counts final. Parents that were
+    /// cancelled are not split, so the counts are not those of the whole scope.
+    pub fn expansion_complete(&self) -> bool {
+        expansion_complete(&self.queues, &self.lineage)
+    }
+
+    /// What of it is counted with its retries.
+    pub(crate) fn member(&self) -> Member {
+        Member {
+            state: self.state,
+            expansion_complete: self.expansion_complete(),
+            queues: self.queues.clone(),
+            stages: self.stages.clone(),
+        }
+    }
+}
+
+pub(crate) fn expansion_complete(queues: &[QueueCounts], lineage: &Lineage) -> bool {
+    !lineage.is_filling() && queues.iter().all(|counts| counts.parents.open() + counts.parents.cancelled == 0)
+}
+
+/// What of an operation is counted with its retries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// Where it stands.
+    pub state: State,
+    /// Whether its counts are final.
+    pub expansion_complete: bool,
+    /// Per queue.
+    pub queues: Vec<QueueCounts>,
+    /// Per queue how fast it goes and since when something has waited.
+    pub stages: Vec<StageReport>,
+}
+
+/// An operation and all retries that come from it, counted as one: a failure that a retry took over counts there only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Family {
+    /// How many operations are counted, itself included.
+    pub operations: usize,
+    /// False: there are more retries than are looked at, and the counts leave them out.
+    pub complete: bool,
+    /// Where all of them stand together; running until each is over.
+    pub state: State,
+    /// Whether the counts of each are final.
+    pub expansion_complete: bool,
+    /// Per queue, in the order of the flow.
+    pub queues: Vec<QueueCounts>,
+    /// Per queue how fast they go and since when something has waited.
+    pub stages: Vec<StageReport>,
 }
 
 /// How an operation goes in one queue.

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     StoreError,
     model::{
-        Act, ActionKind, Approval, ApprovalState, BlockCause, Blocked, ByEvidence, Counts, FailureGroup, Hold,
+        Act, ActionKind, Approval, ApprovalState, BlockCause, Blocked, ByEvidence, Counts, FailureGroup, Family, Hold,
         OperationReport, QueueCounts, RetryRule, StageReport, State, StopWhen,
     },
     policy::control,
@@ -89,7 +89,7 @@ impl CqsServer {
 }
 
 pub(super) fn operation_to_wire(report: OperationReport) -> wire::Operation {
-    let controls = controls_to_wire(&report);
+    let (controls, expansion_complete) = (controls_to_wire(&report), report.expansion_complete());
     let OperationReport {
         operation,
         queues,
@@ -100,11 +100,9 @@ pub(super) fn operation_to_wire(report: OperationReport) -> wire::Operation {
         blocked,
         stages,
         revision,
+        family,
         quiet_by: _,
     } = report;
-    let stage = |counts: &QueueCounts| stages.iter().find(|stage| stage.queue == counts.queue);
-    // Parents that were cancelled are not split, so the totals are not those of the whole scope.
-    let parents_left = queues.iter().any(|counts| counts.parents.open() + counts.parents.cancelled > 0);
     wire::Operation {
         tenant_id: operation.tenant.to_string(),
         tracking_id: operation.tracking_id.to_string(),
@@ -117,8 +115,8 @@ pub(super) fn operation_to_wire(report: OperationReport) -> wire::Operation {
         sla_timestamp: Some(timestamp_to_wire(operation.sla)),
         finished_at: operation.finished_at.map(timestamp_to_wire),
         state: state_to_wire(state).into(),
-        expansion_complete: !lineage.is_filling() && !parents_left,
-        queues: queues.iter().map(|counts| counts_to_wire(counts, stage(counts))).collect(),
+        expansion_complete,
+        queues: queues_to_wire(&queues, &stages),
         failures: failures.into_iter().map(failures_to_wire).collect(),
         items_enqueued: i32::try_from(operation.items_enqueued).unwrap_or(i32::MAX),
         controls: Some(controls),
@@ -129,7 +127,23 @@ pub(super) fn operation_to_wire(report: OperationReport) -> wire::Operation {
         plan_id: control.terms.plan_id,
         parent_tracking_id: lineage.rules.first().map(|rule| rule.parent_tracking_id.to_string()).unwrap_or_default(),
         retries: retries_to_wire(&lineage.retries),
+        family: family.as_ref().map(family_to_wire),
     }
+}
+
+fn family_to_wire(family: &Family) -> wire::Family {
+    wire::Family {
+        operations: i32::try_from(family.operations).unwrap_or(i32::MAX),
+        complete: family.complete,
+        state: state_to_wire(family.state).into(),
+        expansion_complete: family.expansion_complete,
+        queues: queues_to_wire(&family.queues, &family.stages),
+    }
+}
+
+fn queues_to_wire(queues: &[QueueCounts], stages: &[StageReport]) -> Vec<wire::QueueCounts> {
+    let stage = |counts: &QueueCounts| stages.iter().find(|stage| stage.queue == counts.queue);
+    queues.iter().map(|counts| counts_to_wire(counts, stage(counts))).collect()
 }
 
 fn state_to_wire(state: State) -> wire::OperationState {

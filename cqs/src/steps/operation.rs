@@ -7,8 +7,8 @@ use domain::{ServiceName, TenantId, Timestamp, TrackingId};
 use crate::{
     StoreError,
     model::{
-        Control, Counts, LedgerKey, Lineage, Operation, OperationReport, Pace, PlaceReport, Queue, QueueCounts,
-        RetryRule, RowKind, StageReport, State,
+        Control, Counts, LedgerKey, Lineage, Member, Operation, OperationReport, Pace, PlaceReport, Queue, QueueCounts,
+        RetryRule, RowKind, StageReport, State, expansion_complete,
     },
     policy::{
         blocked::{self, View},
@@ -17,7 +17,7 @@ use crate::{
     unit::Unit,
 };
 
-use super::control::total;
+use super::{control::total, family::families};
 
 /// Failure groups shown with an operation.
 const FAILURE_GROUPS: usize = 20;
@@ -76,10 +76,7 @@ async fn reports<U: Unit>(
     let queues = unit.queue_list().await?;
     let brake = unit.brake_find().await?;
     let lanes: Vec<i64> = operations.iter().map(|operation| operation.lane).collect();
-    let mut ledgers: BTreeMap<i64, Vec<(LedgerKey, Counts)>> = BTreeMap::new();
-    for (key, counts) in unit.ledger_read(&lanes).await? {
-        ledgers.entry(key.lane).or_default().push((key, counts));
-    }
+    let mut ledgers = ledgers(unit, &lanes).await?;
     let mut controls: BTreeMap<i64, Control> = unit.control_find(&lanes).await?.into_iter().collect();
     let revisions: BTreeMap<i64, i64> = unit.ledger_revision(&lanes).await?.into_iter().collect();
     let paces = unit.pace_find(&lanes, now.plus_ms(-RATE_MS)).await?;
@@ -91,15 +88,8 @@ async fn reports<U: Unit>(
         let control = controls.remove(&lane).unwrap_or_default();
         let failed = ledger.iter().any(|(_, counts)| counts.failed > 0);
         let failures = if failed { unit.dead_groups(lane, FAILURE_GROUPS).await? } else { Vec::new() };
-        let lineage = Lineage {
-            rules: rules.iter().filter(|rule| rule.lane == lane).cloned().collect(),
-            retries: rules.iter().filter(|rule| rule.parent_lane == lane).cloned().collect(),
-        };
-        let state = match control::state(&control, &total(&ledger)) {
-            // What failed is still to be moved here.
-            State::Succeeded | State::FinishedWithFailures if lineage.is_filling() => State::Running,
-            state => state,
-        };
+        let lineage = lineage(&rules, lane);
+        let state = state(&control, &ledger, &lineage);
         let places = unit.place_list(lane).await?;
         let view = View { control: &control, state, brake: brake.as_ref(), queues: &queues, now };
         let stages = stages(&queues, (&ledger, &places), (&paces, now));
@@ -114,9 +104,65 @@ async fn reports<U: Unit>(
             lineage,
             state,
             control,
+            family: None,
         });
     }
+    if reports.iter().any(|report| !report.lineage.retries.is_empty()) {
+        let own = reports.iter().map(|report| (report.operation.lane, report.member())).collect();
+        let mut families = families(unit, (&own, &rules), (&queues, now)).await?;
+        for report in &mut reports {
+            report.family = families.remove(&report.operation.lane);
+        }
+    }
     Ok(reports)
+}
+
+/// What is counted of operations with those that they retry; `rules`: at least those that fill them or take from them.
+pub(super) async fn members<U: Unit>(
+    unit: &mut U,
+    lanes: &[i64],
+    (rules, queues, now): (&[RetryRule], &[Queue], Timestamp),
+) -> Result<BTreeMap<i64, Member>, StoreError> {
+    let mut ledgers = ledgers(unit, lanes).await?;
+    let mut controls: BTreeMap<i64, Control> = unit.control_find(lanes).await?.into_iter().collect();
+    let paces = unit.pace_find(lanes, now.plus_ms(-RATE_MS)).await?;
+    let mut members = BTreeMap::new();
+    for lane in lanes {
+        let ledger = ledgers.remove(lane).unwrap_or_default();
+        let lineage = lineage(rules, *lane);
+        let state = state(&controls.remove(lane).unwrap_or_default(), &ledger, &lineage);
+        // Of what is over nothing waits anywhere.
+        let under_way = total(&ledger).open() > 0;
+        let places = if under_way { unit.place_list(*lane).await? } else { Vec::new() };
+        let stages = stages(queues, (&ledger, &places), (&paces, now));
+        let queues = by_queue(queues, ledger, &lineage);
+        let expansion_complete = expansion_complete(&queues, &lineage);
+        members.insert(*lane, Member { state, expansion_complete, queues, stages });
+    }
+    Ok(members)
+}
+
+async fn ledgers<U: Unit>(unit: &mut U, lanes: &[i64]) -> Result<BTreeMap<i64, Vec<(LedgerKey, Counts)>>, StoreError> {
+    let mut ledgers: BTreeMap<i64, Vec<(LedgerKey, Counts)>> = BTreeMap::new();
+    for (key, counts) in unit.ledger_read(lanes).await? {
+        ledgers.entry(key.lane).or_default().push((key, counts));
+    }
+    Ok(ledgers)
+}
+
+fn lineage(rules: &[RetryRule], lane: i64) -> Lineage {
+    Lineage {
+        rules: rules.iter().filter(|rule| rule.lane == lane).cloned().collect(),
+        retries: rules.iter().filter(|rule| rule.parent_lane == lane).cloned().collect(),
+    }
+}
+
+fn state(control: &Control, ledger: &[(LedgerKey, Counts)], lineage: &Lineage) -> State {
+    match control::state(control, &total(ledger)) {
+        // What failed is still to be moved here.
+        State::Succeeded | State::FinishedWithFailures if lineage.is_filling() => State::Running,
+        state => state,
+    }
 }
 
 /// How an operation goes in each queue that ever held something of it.

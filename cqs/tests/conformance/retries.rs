@@ -10,10 +10,11 @@ each_port!(
     a_retry_of_many_comes_in_rounds_and_is_not_finished_before,
     a_retry_of_a_parent_goes_on_at_its_cursor,
     what_a_cancelled_retry_did_not_come_to_is_open_again,
+    an_operation_is_counted_with_its_retries_wherever_it_is_read,
 );
 
 mod scenario_impl {
-    use cqs::model::{AuditOutcome, Counts};
+    use cqs::model::{AuditOutcome, Counts, OperationReport, State};
     use cqs::store::SplitAsk;
     use domain::{ErrorCode, Outcome};
     use proto::cqs::v1::{Cancel, control_operation_request::Action};
@@ -217,6 +218,65 @@ mod scenario_impl {
         world.split(into(&again, links(2..4))).await.unwrap();
         assert_eq!(world.progress("retry-1").await.unwrap().of(ECC).labels.waiting, 2);
     }
+
+    /// Operations and where all stand together, labels enqueued, done and failed in the end, of a report.
+    fn family(report: &OperationReport) -> Option<(usize, State, [i64; 3])> {
+        let family = report.family.as_ref()?;
+        let labels = family.queues[0].labels;
+        assert!(family.complete && family.expansion_complete, "{family:?}");
+        Some((family.operations, family.state, [labels.enqueued, labels.done, labels.failed]))
+    }
+
+    /// The same of each operation of a page by name.
+    async fn families(world: &World) -> Vec<(String, Option<(usize, State, [i64; 3])>)> {
+        let page = world.store.operations(vec!["T".parse().unwrap()], (i64::MAX, 10), world.now()).await.unwrap();
+        let mut all = Vec::new();
+        for report in &page {
+            let id = report.operation.tracking_id.clone();
+            let alone = world.store.operation("T".parse().unwrap(), id.clone(), world.now()).await.unwrap();
+            assert_eq!(alone.unwrap().family, report.family, "read alone it is the same");
+            all.push((id.to_string(), family(report)));
+        }
+        all.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+        all
+    }
+
+    pub async fn an_operation_is_counted_with_its_retries_wherever_it_is_read(mut world: World) {
+        all_failed(&mut world, 6).await;
+        world.inject(refresh("op-2")).await.unwrap();
+        let parent = world.dequeue(ECC, 1).await.unwrap();
+        world.split(into(&parent, links(6..7))).await.unwrap();
+        let alone = world.dequeue(ECC, 10).await.unwrap();
+        world.complete_all(&alone, &Outcome::Done).await;
+        for (retry, cause) in [("retry-1", "no price"), ("retry-2", "no item")] {
+            world.retry(retry_of(Wanted { cause, ..OF }, retry)).await.unwrap();
+        }
+        // Three are handled, two fail again and are taken over once more.
+        let first = world.dequeue(ECC, 10).await.unwrap();
+        world.complete_all(&first, &Outcome::Done).await;
+        let second = world.dequeue(ECC, 10).await.unwrap();
+        let ids = second.ids();
+        let outcomes = vec![(ids[0], Outcome::Done), (ids[1], failed("no item")), (ids[2], failed("no item"))];
+        world.complete(&second.lease, outcomes).await.unwrap();
+        world.retry(retry_of(Wanted { of: "retry-2", ..Wanted::default() }, "retry-3")).await.unwrap();
+        let of = |name: &str, family| (name.to_owned(), family);
+        let running = |operations, counts| Some((operations, State::Running, counts));
+        let expected = [
+            of("op-1", running(4, [6, 4, 0])),
+            of("op-2", None),
+            of("retry-1", None),
+            of("retry-2", running(2, [3, 1, 0])),
+            of("retry-3", None),
+        ];
+        assert_eq!(families(&world).await, expected);
+        let third = world.dequeue(ECC, 10).await.unwrap();
+        world.complete(&third.lease, vec![(third.ids()[0], Outcome::Done)]).await.unwrap();
+        world.complete(&third.lease, vec![(third.ids()[1], failed("no item"))]).await.unwrap();
+        let over = |operations, counts| Some((operations, State::FinishedWithFailures, counts));
+        let found = families(&world).await;
+        assert_eq!((&found[0].1, &found[3].1), (&over(4, [6, 5, 1]), &over(2, [3, 2, 1])));
+    }
+
     pub async fn what_a_cancelled_retry_did_not_come_to_is_open_again(mut world: World) {
         all_failed(&mut world, 2_100).await;
         world.retry(retry_of(OF, "retry-1")).await.unwrap();

@@ -186,12 +186,12 @@ pub(crate) struct Operation {
     parent_id: Option<String>,
     /// Retries of its failures, oldest first.
     retries: Vec<RetryOf>,
-    /// It, its retries and theirs counted as one; null without retries. Only where one operation is read, not in lists and
-    /// streams.
-    pub(super) totals: Option<Totals>,
+    /// It, its retries and theirs counted as one; null without retries. In a stream as they were at the snapshot: what its
+    /// retries do later makes no event of its own.
+    totals: Option<Totals>,
 }
 
-/// The operation as JSON, without totals.
+/// The operation as JSON.
 pub(super) fn operation(wire: WireOperation) -> Result<Operation, Problem> {
     let broken = |what: &str| {
         tracing::error!(tracking_id = wire.tracking_id, what, "cqs described an operation that cannot be");
@@ -200,6 +200,9 @@ pub(super) fn operation(wire: WireOperation) -> Result<Operation, Problem> {
     let tenant: TenantId = wire.tenant_id.parse().map_err(|_| broken("tenant_id"))?;
     let tracking_id: TrackingId = wire.tracking_id.parse().map_err(|_| broken("tracking_id"))?;
     let state = state(wire.state()).ok_or_else(|| broken("state"))?;
+    let family = wire.family.clone();
+    let totals =
+        family.map(|family| Totals::of(&wire.queue_name, family).ok_or_else(|| broken("family.state"))).transpose()?;
     Ok(Operation {
         operation: operation_path(&tenant, &tracking_id),
         tenant_id: tenant.to_string(),
@@ -212,7 +215,7 @@ pub(super) fn operation(wire: WireOperation) -> Result<Operation, Problem> {
         failures_open: wire.queues.iter().map(open_failures).sum(),
         parent_id: Some(wire.parent_tracking_id.clone()).filter(|id| !id.is_empty()),
         retries: wire.retries.iter().map(|retry| retry_of(&tenant, retry)).collect(),
-        totals: None,
+        totals,
         blocked_on: wire.blocked_on.iter().map(Blocked::of).collect(),
         allowed: wire.allowed().filter_map(AllowedAction::of).collect(),
         revision: wire.revision,

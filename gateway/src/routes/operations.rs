@@ -14,7 +14,6 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
-    family::Family,
     funnel,
     operation_view::{Operation, operation},
     triggers::POLL_AFTER_S,
@@ -96,10 +95,7 @@ pub(crate) async fn get_operation(
     let tracking_id: TrackingId = segment("tracking_id", &tracking_id)?;
     let found = find_visible(&gateway, reach, (&tenant, &tracking_id)).await?;
     let over = funnel::is_over(found.state());
-    let totals = Family::of(&gateway, &tenant, found.clone()).await?.totals();
-    let mut shown = operation(found)?;
-    shown.totals = totals;
-    let mut response = Json(shown).into_response();
+    let mut response = Json(operation(found)?).into_response();
     if !over {
         response.headers_mut().insert(RETRY_AFTER, POLL_AFTER_S.into());
     }

@@ -92,9 +92,26 @@ async fn totals_count_an_operation_with_its_retries_and_theirs() {
     assert_eq!(counted(totals), (Some(6), Some(3), Some(0), Some(0)), "{totals}");
     assert_eq!(totals["summary"]["unchanged"], 3, "mended prices rendered them already: {totals}");
     assert_eq!(operator.get_json(&path("CHG-1-b")).await["totals"]["operations"], 2, "from there on");
+    for list in ["/v1/operations", "/v1/tenants/acme/operations"] {
+        let listed = operator.get_json(list).await;
+        let of = |id: &str| {
+            listed["operations"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .find(|one| one["tracking_id"] == id)
+                .expect("it is listed")
+        };
+        assert_eq!(&of("CHG-1")["totals"], totals, "lists tell the same");
+        assert_eq!((&of("CHG-1-b")["totals"]["operations"], &of("CHG-1-c")["totals"]), (&json!(2), &Value::Null));
+    }
+    let streamed = operator.events(&format!("{}/events", path("CHG-1")), None, |_| true).await;
+    assert_eq!(&streamed.events[0].data["totals"], totals, "and so do streams");
 
     let shown = Shell::new(&operator, topology.folder()).run(&["operations", "show", "CHG-1"]).await.ended(0);
     assert!(shown.out.contains("with retries") && shown.out.contains("SUCCEEDED, 0 of 6 labels failed"), "{shown:?}");
+    let listed = Shell::new(&operator, topology.folder()).run(&["operations", "list"]).await.ended(0);
+    assert!(listed.out.contains("SUCCEEDED, 0 of 6 labels failed"), "{listed:?}");
     topology.assert_exact().await;
     topology.stop().await;
 }

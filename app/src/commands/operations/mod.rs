@@ -148,6 +148,7 @@ async fn list(session: &Session, limit: u32) -> Result<Exit, CliError> {
         number("exported", |row| at(row, "/summary/exported")),
         number("confirmed", |row| at(row, "/summary/confirmed")),
         number("failed", |row| at(row, "/summary/failed")),
+        column("with retries", show::totals),
         column("accepted", |row| time_at(row, "/accepted_at")),
         column("operator", |row| at(row, "/operator")),
     ];

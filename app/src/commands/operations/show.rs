@@ -73,7 +73,7 @@ fn head(operation: &Value) -> String {
 }
 
 /// It and its retries, counted as one.
-fn totals(operation: &Value) -> String {
+pub(super) fn totals(operation: &Value) -> String {
     let text = |pointer: &str| at(operation, &format!("/totals{pointer}"));
     if !operation["totals"].is_object() {
         return String::new();
