@@ -263,6 +263,7 @@ impl Client {
         Ok(match status {
             200..=299 => Attempt::Answered(Answer { status, headers, body }),
             401 => Attempt::Unauthenticated(CliError::from_answer(status, &body)),
+            404 => Attempt::Refused(CliError::from_answer(status, &body).naming(asked.path)),
             429 | 502..=504 => Attempt::Later(CliError::from_answer(status, &body), retry_after(&headers)),
             _ => Attempt::Refused(CliError::from_answer(status, &body)),
         })

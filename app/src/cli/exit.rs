@@ -22,7 +22,7 @@ pub enum Exit {
     Conflict = 6,
     /// Not allowed, not there, or waiting for somebody's approval.
     NotAllowed = 7,
-    /// The operation is held or paused: a person is needed.
+    /// The operation is held, paused or stopped by the brake: a person is needed.
     Held = 8,
     /// The gateway or a service behind it does not answer, also after trying again.
     Unavailable = 9,

@@ -66,6 +66,19 @@ impl CliError {
         Self { exit, code: clean(&problem.code), field: clean(&problem.field), message: clean(&message), advice }
     }
 
+    /// Names the object that was asked for, where the gateway names no field: it says that something is not there, and the
+    /// path says what.
+    #[must_use]
+    pub fn naming(mut self, path: &str) -> Self {
+        if self.code == "NOT_FOUND" && self.field.is_empty() {
+            let object = object_of(path);
+            if !object.is_empty() {
+                self.message = format!("{object}: {}", self.message);
+            }
+        }
+        self
+    }
+
     /// For programs.
     pub fn json(&self) -> Value {
         json!({"error": {
@@ -89,6 +102,20 @@ impl fmt::Display for CliError {
         }
         if self.advice.is_empty() { Ok(()) } else { write!(f, "\n  what to do: {}", self.advice) }
     }
+}
+
+/// The object of a path below `/v1/tenants`, e.g. `label L1 of store berlin of tenant demo`; empty for other paths.
+fn object_of(path: &str) -> String {
+    let segments: Vec<&str> = path.strip_prefix("/v1/").unwrap_or_default().split('/').collect();
+    if segments.first() != Some(&"tenants") {
+        return String::new();
+    }
+    let name = |pair: &[&str]| match pair {
+        [collection, id] => Some(format!("{} {}", collection.strip_suffix('s').unwrap_or(collection), clean(id))),
+        // What hangs on an object, e.g. its failures, is no object of its own.
+        _ => None,
+    };
+    segments.chunks(2).rev().filter_map(name).collect::<Vec<_>>().join(" of ")
 }
 
 /// How the program ends after an answer of that status.
@@ -149,6 +176,25 @@ mod tests {
         assert!(!error.to_string().contains("html"), "{error}");
         let error = CliError::from_answer(400, b"{\"code\":\"INVALID_ARGUMENT\",\"detail\":\"a\\u001b[2Jb\"}");
         assert!(!error.to_string().contains('\u{1b}'), "{error}");
+    }
+
+    #[test]
+    fn what_is_not_there_is_named() {
+        let told = |path: &str, field: &str| {
+            let body = json!({"code": "NOT_FOUND", "detail": "there is no such object", "field": field});
+            let error = CliError::from_answer(404, body.to_string().as_bytes()).naming(path);
+            error.to_string().lines().next().unwrap_or_default().to_owned()
+        };
+        assert_eq!(
+            told("/v1/tenants/demo/operations/CHG-1/failures", ""),
+            "operation CHG-1 of tenant demo: there is no such object (NOT_FOUND)"
+        );
+        assert_eq!(
+            told("/v1/tenants/demo/stores/berlin/labels/L1", ""),
+            "label L1 of store berlin of tenant demo: there is no such object (NOT_FOUND)"
+        );
+        assert_eq!(told("/v1/operations", ""), "there is no such object (NOT_FOUND)");
+        assert_eq!(told("/v1/tenants/demo", "model_id"), "model_id: there is no such object (NOT_FOUND)");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The operator's side of `reshelf`: a client of the gateway's REST API and nothing else.
 //!
 //! In reading order: [`Exit`] and [`CliError`] are how a command ends, [`settings`] says which gateway with which token,
-//! [`token`], `client` and [`Session`] speak to it, [`operation`], [`follow`], [`events`] and [`progress`] follow what was
+//! [`token`], `client` and [`Session`] speak to it, [`operation`], [`blocked`], [`follow`], [`events`] and [`progress`] follow what was
 //! started, [`pending`] and [`stores`] carry triggers, [`output`] prints. The commands themselves are in `commands`.
 //!
 //! Invariants
@@ -18,6 +18,7 @@ mod exit;
 mod failure;
 mod session;
 
+pub mod blocked;
 pub mod duration;
 pub mod events;
 pub mod follow;

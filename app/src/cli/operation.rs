@@ -8,7 +8,11 @@ use domain::{TenantId, TrackingId};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Exit, duration};
+use super::{
+    Exit,
+    blocked::{self, Blocked},
+    duration,
+};
 
 /// Which operation.
 #[derive(Debug, Clone)]
@@ -62,13 +66,6 @@ pub struct Snapshot {
     eta: Eta,
     #[serde(default)]
     controls: Controls,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-struct Blocked {
-    cause: String,
-    detail: String,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -169,6 +166,8 @@ impl Snapshot {
             "PAUSED" | "HELD" => Verdict::Stuck(Exit::Held),
             "AWAITING_APPROVAL" => Verdict::Stuck(Exit::NotAllowed),
             _ if self.finished_at.is_some() => Verdict::Over(Exit::Unexpected),
+            // Of a cancelled one, what is in hand finishes under the brake, too.
+            "RUNNING" if self.blocked_on.iter().any(Blocked::is_brake) => Verdict::Stuck(Exit::Held),
             _ => Verdict::GoesOn,
         }
     }
@@ -197,9 +196,7 @@ impl Snapshot {
 
     /// What it waits for, for people; empty when nothing is said.
     pub fn blocked_on(&self) -> String {
-        let text =
-            |blocked: &Blocked| if blocked.detail.is_empty() { blocked.cause.clone() } else { blocked.detail.clone() };
-        self.blocked_on.iter().map(text).collect::<Vec<_>>().join("; ")
+        blocked::line(&self.blocked_on)
     }
 
     /// Labels that need nothing more of this operation.
@@ -264,6 +261,17 @@ mod tests {
         ] {
             assert_eq!(snapshot(state, true, 0).verdict(Until::Confirmed), verdict, "{state}");
         }
+    }
+
+    #[test]
+    fn the_brake_ends_a_wait_as_a_pause_does() {
+        let braked = |state: &str| {
+            let value = json!({"state": state, "blocked_on": [{"cause": "BRAKE", "detail": "by ada"}]});
+            Snapshot::read(&value).unwrap().verdict(Until::Confirmed)
+        };
+        assert_eq!(braked("RUNNING"), Verdict::Stuck(Exit::Held));
+        assert_eq!(braked("CANCELLING"), Verdict::GoesOn);
+        assert_eq!(braked("SUCCEEDED"), Verdict::Over(Exit::Success));
     }
 
     #[test]

@@ -75,7 +75,7 @@ pub(super) async fn run(args: &Args) -> anyhow::Result<Exit> {
         }
     };
     let mut builder = fs::DirBuilder::new();
-    builder.mode(0o700).create(&args.to).with_context(|| format!("cannot make the folder {}", args.to.display()))?;
+    builder.mode(0o700).create(&args.to).map_err(|error| no_folder(&args.to, &error))?;
     // Before the database: checkpoints of the audit log must not tell of entries that the copy does not have.
     let mut files = Vec::new();
     for name in beside {
@@ -129,6 +129,14 @@ fn told(args: &Args, manifest: &Value) -> anyhow::Result<()> {
         note("private keys were not copied: keep them elsewhere, or say --with-keys");
     }
     Ok(())
+}
+
+/// A copy never goes over what is there: that may be another backup.
+fn no_folder(to: &Path, error: &io::Error) -> anyhow::Error {
+    match error.kind() {
+        io::ErrorKind::AlreadyExists => anyhow::anyhow!("--to: {} is there already; name a new folder", to.display()),
+        _ => anyhow::anyhow!("--to: cannot make the folder {}: {error}", to.display()),
+    }
 }
 
 /// Files of a data directory that a restore needs beside the database.

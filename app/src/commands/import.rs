@@ -44,7 +44,10 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
     if let Some(database) = target.database {
         database.close().await?;
     }
-    let written = written?;
+    let written = match &args.platform {
+        Some(address) => written.with_context(|| format!("platform {address}"))?,
+        None => written?,
+    };
     println!(
         "{records} records: {} written, {} unchanged (tracking id {tracking_id})",
         written.written, written.unchanged

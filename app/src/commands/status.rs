@@ -57,7 +57,8 @@ fn work(status: &Value) -> String {
     });
     let heads =
         [("service", false), ("work", false), ("ready", true), ("delayed", true), ("leased", true), ("late s", true)];
-    grid(&heads, rows.filter(|row| row.iter().skip(2).any(|count| count != "0")).collect())
+    let rows: Vec<_> = rows.filter(|row| row.iter().skip(2).any(|count| count != "0")).collect();
+    if rows.is_empty() { "nothing waits".to_owned() } else { grid(&heads, rows) }
 }
 
 /// Who works, and what failed.

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use anyhow::Context as _;
+use anyhow::anyhow;
 use clap::Args as ClapArgs;
 use daemon::{SystemClock, identity::ServiceKey};
 use domain::{Clock as _, OperatorScope, OperatorSubject, TenantId};
@@ -59,7 +59,7 @@ fn scopes(text: &str) -> anyhow::Result<Vec<OperatorScope>> {
     }
     let known = || OperatorScope::ALL.iter().map(|scope| scope.as_str()).collect::<Vec<_>>().join(", ");
     text.split(',')
-        .map(|name| name.trim().parse().with_context(|| format!("--scopes: {name:?} is none of all, {}", known())))
+        .map(|name| name.trim().parse().map_err(|_| anyhow!("--scopes: {name:?} is none of all, {}", known())))
         .collect()
 }
 

@@ -52,7 +52,7 @@ pub enum OpenError {
         known: i64,
     },
     /// Written by an older build, and migrating was not asked for.
-    #[error("the database has the older schema {found}, this build needs {known}: run `reshelf migrate`")]
+    #[error("the database has the older schema {found}, this build needs {known}: run `reshelf migrate --database …`")]
     OlderSchema {
         /// Schema of the database.
         found: i64,

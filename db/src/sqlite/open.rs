@@ -63,7 +63,7 @@ pub enum OpenError {
     },
     /// Written by an older build, and migrating was not asked for.
     #[error(
-        "the database has the older schema {found}, this build needs {known}: back it up and run `reshelf migrate`"
+        "the database has the older schema {found}, this build needs {known}: back it up and run `reshelf migrate --database …`"
     )]
     OlderSchema {
         /// Schema of the file.
@@ -83,7 +83,7 @@ pub enum OpenError {
     #[error("the file is a database of another program: choose another path")]
     NotOurs,
     /// Damaged, or not a database.
-    #[error("the file is damaged or not a database ({0}): restore a backup, or choose another path")]
+    #[error("the database's file is damaged or no database ({0}): restore a backup, or choose another path")]
     Corrupt(String),
     /// The self-check failed.
     #[error("refusing to serve: {0}")]
@@ -114,6 +114,13 @@ impl From<sqlx::Error> for OpenError {
 /// `gather` is how long a commit takes units in.
 pub(super) async fn open(options: OpenOptions, gather: Duration) -> Result<SqliteDb, OpenError> {
     let path = lock::resolve(&options.path)?;
+    open_at(path.clone(), options, gather).await.map_err(|error| match error {
+        OpenError::Corrupt(text) => OpenError::Corrupt(format!("{}: {text}", path.display())),
+        other => other,
+    })
+}
+
+async fn open_at(path: PathBuf, options: OpenOptions, gather: Duration) -> Result<SqliteDb, OpenError> {
     let lock = lock::LockFile::take(&path)?;
     // SQLite's own message for a folder that cannot be written ("unable to open database file") names no cause.
     std::fs::OpenOptions::new()

@@ -85,8 +85,13 @@ async fn the_brake_is_seen_put_on_and_taken_off() {
     let on = shell.run(&["brake", "on", "--reason", "INC-7: wrong prices", "-o", "json"]).await.ended(0).json();
     assert_eq!((&on["on"], &on["by"]["operator"]), (&Value::from(true), &Value::from("operator@test")), "{on}");
     start(&shell, "braked").await;
+    // Nobody waits a night for a brake that only a person takes off, and it is told as what it is.
     says(
-        &shell.run(&["operations", "wait", "braked", "--timeout", "1s"]).await.ended(124),
+        &shell.run(&["operations", "wait", "braked"]).await.ended(8),
+        &["RUNNING", "the brake", "INC-7: wrong prices"],
+    );
+    says(
+        &shell.run(&["operations", "watch", "braked", "--timeout", "1s"]).await.ended(124),
         &["operations wait braked"],
     );
     says(&shell.run(&["brake", "off", "--reason", "INC-7: corrected"]).await.ended(0), &["off"]);

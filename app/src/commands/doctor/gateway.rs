@@ -101,8 +101,12 @@ async fn services(client: &Client) -> Check {
     if body["ready"] == true {
         return Check::new("services", Verdict::Ok, "everything that the gateway needs answers");
     }
-    Check::new("services", Verdict::Failed, format!("down: {}", down.join(", ")))
-        .advise("start them, or look into their logs; triggers that need them answer 503 until then")
+    let advice = if down.iter().any(|name| name.starts_with("disk")) {
+        "free space on the platform's disk; until then reads work, and triggers are refused"
+    } else {
+        "start them, or look into their logs; triggers that need them answer 503 until then"
+    };
+    Check::new("services", Verdict::Failed, format!("down: {}", down.join(", "))).advise(advice)
 }
 
 /// The gateway's clock against this machine's.

@@ -25,8 +25,7 @@ pub(in crate::commands) fn shown(operation: &Value) -> String {
 
 fn head(operation: &Value) -> String {
     let blocked = Snapshot::read(operation).map(|snapshot| snapshot.blocked_on()).unwrap_or_default();
-    let allowed: Vec<String> =
-        operation["allowed"].as_array().into_iter().flatten().map(|action| at(action, "")).collect();
+    let allowed: Vec<String> = operation["allowed"].as_array().into_iter().flatten().map(allowed).collect();
     let retries: Vec<String> =
         operation["retries"].as_array().into_iter().flatten().map(|retry| at(retry, "/tracking_id")).collect();
     let text = |pointer: &str| at(operation, pointer);
@@ -126,7 +125,7 @@ fn funnel_table(funnel: &[Value]) -> String {
             number("done", |row| at(row, "/done")),
             number("waiting", |row| at(row, "/waiting")),
             number("failed", |row| at(row, "/failed")),
-            number("labels/s", |row| at(row, "/labels_per_second")),
+            number("labels/s", |row| rate(&row["labels_per_second"])),
             column("by evidence", |row| evidence(&row["confirmed_by"])),
             column("waiting since", |row| time_at(row, "/waiting_since")),
         ],
@@ -154,6 +153,19 @@ fn stage_table(stages: &[Value]) -> String {
             number("leased", |row| at(row, "/labels/leased")),
         ],
     )
+}
+
+/// Labels a second as people read them. Empty when nobody knows.
+fn rate(labels_per_second: &Value) -> String {
+    labels_per_second.as_f64().map(|rate| format!("{rate:.1}")).unwrap_or_default()
+}
+
+/// What may be done, by the names of the commands that do it.
+fn allowed(action: &Value) -> String {
+    match at(action, "").as_str() {
+        "set-limits" => "throttle".to_owned(),
+        other => other.to_owned(),
+    }
 }
 
 /// Failed labels by cause.
