@@ -1,6 +1,6 @@
 //! Request bodies: JSON, bounded, strict, and every mistake named by its field.
 
-use std::{fmt, marker::PhantomData, time::Duration};
+use std::{collections::BTreeSet, fmt, marker::PhantomData, time::Duration};
 
 use axum::{body::Bytes, extract::Request};
 use domain::{ErrorCode, Refusal};
@@ -14,7 +14,7 @@ use serde::{
     de::{self, DeserializeOwned, MapAccess, Unexpected, Visitor, value::MapAccessDeserializer},
 };
 
-use crate::problem::Problem;
+use crate::{parameters, problem::Problem};
 
 /// Longest request body, in bytes, unless a route says otherwise: the published bound of every trigger.
 pub(crate) const BODY_MAX_BYTES: usize = 64 * 1024;
@@ -34,6 +34,8 @@ pub(crate) async fn read(request: Request) -> Result<Bytes, Problem> {
 /// Reads a body that says it is JSON, of at most `bytes_max`.
 pub(crate) async fn read_up_to(request: Request, bytes_max: usize) -> Result<Bytes, Problem> {
     let (parts, body) = request.into_parts();
+    // No action has query parameters: all it is asked for stands in its body.
+    parameters::only(&parts.uri, &BTreeSet::new())?;
     check_media_type(&parts.headers)?;
     let collected = tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, bytes_max).collect());
     let Ok(collected) = collected.await else {

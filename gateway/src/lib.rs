@@ -25,6 +25,7 @@ mod gauges;
 mod login;
 mod metering;
 mod notify;
+mod parameters;
 mod plan;
 mod problem;
 mod query;

@@ -85,7 +85,8 @@ impl Parameters {
     }
 }
 
-fn printable(name: &str) -> String {
+/// A name as a refusal may repeat it.
+pub(crate) fn printable(name: &str) -> String {
     name.chars().take(64).filter(|c| !c.is_control()).collect()
 }
 

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use axum::{
-    Router,
+    Extension, Router,
     middleware::from_fn_with_state,
-    response::{IntoResponse as _, Response},
+    response::{IntoResponse as _, Redirect, Response},
 };
 use domain::Refusal;
 use http::{
-    HeaderValue, Method,
+    HeaderValue, Method, Uri,
     header::{AUTHORIZATION, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LOCATION, RETRY_AFTER},
 };
 use tower_http::{catch_panic::CatchPanicLayer, cors::CorsLayer};
@@ -25,6 +25,7 @@ use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use crate::{
     document, edge, notify,
+    parameters::Known,
     problem::{Problem, ProblemBody},
     routes as r,
     state::{Gateway, GatewayParts},
@@ -128,6 +129,8 @@ pub fn router(parts: GatewayParts) -> Router {
     let gateway = Arc::new(gateway);
     notify::start(&gateway);
     let (routes, document) = documented_routes();
+    let known = Arc::new(Known::of(&document));
+    let routes = routes.layer(Extension(known));
     let page = SwaggerUi::new("/docs")
         .config(Config::default().persist_authorization(false).try_it_out_enabled(true).validator_url("none"));
     let page = match login {
@@ -140,7 +143,7 @@ pub fn router(parts: GatewayParts) -> Router {
     };
     let router = routes
         .merge(page)
-        .fallback(async || Problem::not_found())
+        .fallback(elsewhere)
         .method_not_allowed_fallback(async || Problem::method_not_allowed())
         .layer(CatchPanicLayer::custom(|_| panicked()))
         .layer(from_fn_with_state(Arc::clone(&gateway), edge::bound))
@@ -148,6 +151,14 @@ pub fn router(parts: GatewayParts) -> Router {
         .layer(from_fn_with_state(Arc::clone(&gateway), edge::frame))
         .with_state(gateway);
     if origins.is_empty() { router } else { router.layer(cors(origins)) }
+}
+
+/// What is no route. Whoever opens the bare address in a browser wants the page.
+async fn elsewhere(method: Method, uri: Uri) -> Response {
+    if uri.path() == "/" && matches!(method, Method::GET | Method::HEAD) {
+        return Redirect::to("/docs/").into_response();
+    }
+    Problem::not_found().into_response()
 }
 
 fn panicked() -> Response {

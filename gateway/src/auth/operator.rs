@@ -11,6 +11,7 @@ use http::request::Parts;
 
 use super::{TokenRefusal, verifier::bearer};
 use crate::{
+    parameters,
     problem::Problem,
     rates::{InHand, Kind},
     serve::PeerAddress,
@@ -198,6 +199,9 @@ impl FromRequestParts<Arc<Gateway>> for Operator {
         }
         let kind = if parts.method.is_safe() { Kind::Read } else { Kind::Action };
         operator.in_hand = Some(Arc::new(gateway.rates.operator(&operator.subject, kind)?));
+        if kind == Kind::Read {
+            parameters::check(parts)?;
+        }
         Ok(operator)
     }
 }

@@ -90,6 +90,48 @@ async fn bad_bodies_name_their_field() {
     assert!(world.triggers.state().seen.is_empty());
 }
 
+/// Nobody shall believe that a parameter was read which the request does not have, least of all a `dry_run` behind an action.
+#[tokio::test]
+async fn parameters_that_a_request_does_not_have_are_refused_by_name() {
+    let world = World::new();
+    let token = world.token();
+    let document: Value = serde_json::from_str(&gateway::openapi_json()).unwrap();
+    let mut tried = 0;
+    for (path, item) in document["paths"].as_object().unwrap() {
+        if !path.starts_with("/v1/") {
+            continue;
+        }
+        let path = path.replace("{tenant}", "acme").replace("{store}", "s1").replace("{label}", "L1");
+        let path = path.replace("{tracking_id}", "t-1") + "?dry_run=true";
+        for method in item.as_object().unwrap().keys() {
+            let request = Request::builder()
+                .method(method.to_uppercase().as_str())
+                .uri(&path)
+                .header("authorization", format!("Bearer {token}"))
+                .header("content-type", "application/json")
+                .body(Body::from(good().to_string()))
+                .unwrap();
+            let before = world.audit_rows();
+            let answer = world.raw(request).await;
+            assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{method} {path}: {}", answer.text());
+            assert_eq!(answer.problem(), ("INVALID_ARGUMENT".to_owned(), "dry_run".to_owned()), "{method} {path}");
+            let audited = usize::from(method != "get" && !path.contains("/preview"));
+            assert_eq!(world.audit_rows() - before, audited, "{method} {path}");
+            tried += 1;
+        }
+    }
+    assert!(tried > 30, "{tried} operations were tried");
+    assert!(world.triggers.state().seen.is_empty());
+}
+
+#[tokio::test]
+async fn the_bare_address_leads_to_the_page_and_nothing_else_does() {
+    let world = World::new();
+    let bare = world.get(&world.token(), "/").await;
+    assert_eq!((bare.status, &bare.headers["location"]), (StatusCode::SEE_OTHER, &"/docs/".parse().unwrap()));
+    assert_eq!(world.post(&world.token(), "/", "{}".to_owned()).await.status, StatusCode::NOT_FOUND);
+}
+
 #[tokio::test]
 async fn what_is_valid_of_a_bad_body_stands_in_its_audit_row() {
     let world = World::new();
