@@ -196,6 +196,14 @@ async fn starts_that_cannot_be_name_the_fix_in_one_line() {
     let line = refused(&data, &options).await;
     assert!(line.contains("reshelf migrate"), "{line}");
 
+    let damaged = topology.folder().join("damaged");
+    fs::create_dir(&damaged).expect("a folder");
+    fs::copy(data.join("reshelf.db"), damaged.join("reshelf.db")).expect("a copy");
+    let file = fs::File::options().write(true).open(damaged.join("reshelf.db")).expect("it opens");
+    file.set_len(40_000).expect("most of it is cut off");
+    let line = refused(&damaged, &options).await;
+    assert!(line.contains("damaged/reshelf.db") && line.contains("restore a backup"), "{line}");
+
     // Nothing was harmed by all that.
     schema_version(&data, Some(schema)).await;
     topology.restart().await;
