@@ -64,6 +64,28 @@ pub struct Dequeued {
     pub woken: Woken,
 }
 
+/// A `Dequeue` of further rows for a live lease.
+#[derive(Debug, Clone)]
+pub struct FurtherAsk {
+    /// The lease; it holds a store.
+    pub lease: LeaseRef,
+    /// Most items, 1 to [`domain::limits::DEQUEUE_ITEMS_MAX`].
+    pub max_items: usize,
+}
+
+/// What joined a lease.
+#[derive(Debug, Clone)]
+pub struct Further {
+    /// The lease, as it stands.
+    pub lease: Lease,
+    /// The rows that joined it, in order; maybe none.
+    pub rows: Vec<Notification>,
+    /// Nothing joined because the holder is to let the store go: others wait for it, or the lane was stopped.
+    pub give_way: bool,
+    /// Queues in which something became ready by the way.
+    pub woken: Woken,
+}
+
 /// A `Complete`.
 #[derive(Debug, Clone)]
 pub struct CompleteAsk {
@@ -218,6 +240,9 @@ pub trait CqsStore: FailureStore + AuditStore + Send + Sync + 'static {
 
     /// Ends lapsed leases (some), makes due rows ready (some), and leases the next batch of the queue.
     fn dequeue(&self, ask: DequeueAsk, now: Timestamp) -> Step<'_, Dequeued>;
+
+    /// Leases further rows of its lane and store to a live lease, unless others wait for the store.
+    fn further(&self, ask: FurtherAsk, now: Timestamp) -> Step<'_, Further>;
 
     /// Applies outcomes to rows of a live lease, all or none.
     fn complete(&self, ask: CompleteAsk, now: Timestamp) -> Step<'_, Completed>;

@@ -30,6 +30,17 @@ macro_rules! steps_of {
                 })
             }
 
+            fn further(
+                &self,
+                ask: $crate::store::FurtherAsk,
+                now: domain::Timestamp,
+            ) -> $crate::store::Step<'_, $crate::store::Further> {
+                self.write(ask, move |unit, ask| {
+                    let now = $crate::unit::Clocked::time(unit, now);
+                    Box::pin($crate::steps::further::further(unit, ask, now))
+                })
+            }
+
             fn complete(
                 &self,
                 ask: $crate::store::CompleteAsk,

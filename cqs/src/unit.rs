@@ -75,6 +75,11 @@ pub(crate) trait Lanes: Send {
         kind: LaneKind,
         after: i64,
     ) -> impl Future<Output = Result<Option<Head>>> + Send;
+    /// What would be claimable at a head of a store, were the store not held; [`Rows::row_ready`] of the head begins there.
+    /// None where nothing would be. Called by a unit that has the lease in hand.
+    fn head_held(&mut self, head: &HeadKey) -> impl Future<Output = Result<Option<Head>>> + Send;
+    /// Whether something of a store may be claimable in another lane than `lane`, were the store not held.
+    fn head_elsewhere(&mut self, queue: i64, store: &StoreId, lane: i64) -> impl Future<Output = Result<bool>> + Send;
     /// Lets nothing of the lane be claimed in the queue until then: its throttle. Called by the unit that just leased
     /// labels there.
     fn place_close(&mut self, queue: i64, lane: i64, until: Timestamp) -> impl Future<Output = Result<()>> + Send;
@@ -166,6 +171,8 @@ pub(crate) struct Dropped {
 pub(crate) trait Leases: Send {
     /// Stores a lease and moves the ready rows to it. Gives its generation.
     fn lease_take(&mut self, lease: &Lease, rows: &[Row]) -> impl Future<Output = Result<i64>> + Send;
+    /// Moves ready rows to a stored lease.
+    fn lease_add(&mut self, lease: &Lease, rows: &[Row]) -> impl Future<Output = Result<()>> + Send;
     /// The lease of that generation, lapsed or not. Other units of work on the same lease wait for this one's end.
     fn lease_find(&mut self, generation: i64) -> impl Future<Output = Result<Option<Lease>>> + Send;
     /// All rows of a lease, by id.

@@ -207,6 +207,10 @@ fn figures(report: &mut Report, traffic: &[Traffic], size: Size) {
     let busy = |one: &Traffic| share(one.busy_in_span, one.uploads_span);
     let uploading = |one: &Traffic| share(one.uploading, one.uploads_span);
     report.set("busy_share", traffic.iter().map(busy).collect::<Vec<_>>());
+    report.set(
+        "longest_gap_ms",
+        traffic.iter().map(|one| rounded(one.longest_gap.as_secs_f64() * 1e3)).collect::<Vec<_>>(),
+    );
     report.set("upload_share", traffic.iter().map(uploading).collect::<Vec<_>>());
     report.set("uploads", traffic.iter().map(|one| one.uploads).collect::<Vec<_>>());
     report.set("requests", traffic.iter().map(|one| one.requests).collect::<Vec<_>>());

@@ -85,6 +85,7 @@ impl NullService {
             wait_ms,
             lease_ms: self.settings.lease_ms,
             worker_id: "bench".to_owned(),
+            lease_generation: 0,
         };
         let answer = self.cqs.dequeue(request).await?.into_inner();
         Ok(answer.lease.map(|lease| (lease.generation, answer.notifications)))

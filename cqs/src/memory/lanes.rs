@@ -3,6 +3,8 @@
 //! Differs by necessity: heads and places are derived from the ready rows and the leases whenever they are asked for;
 //! of the changes told only the keys are looked at.
 
+use std::collections::BTreeSet;
+
 use domain::{LaneKind, StoreId, TenantId, Timestamp, limits};
 
 use super::MemoryUnit;
@@ -82,6 +84,17 @@ impl Lanes for MemoryUnit {
         Ok(heads.map(|(_, head)| head).min_by_key(|head| (head.lane, head.claim_sla, head.store.clone())))
     }
 
+    async fn head_held(&mut self, head: &HeadKey) -> Result<Option<Head>, StoreError> {
+        Ok(self.unheld(head.clone()).map(|(_, head)| head))
+    }
+
+    async fn head_elsewhere(&mut self, queue: i64, store: &StoreId, lane: i64) -> Result<bool, StoreError> {
+        let of_store = |key: &&super::ReadyKey| key.0 == queue && key.1 != lane && key.2.as_ref() == Some(store);
+        let lanes: BTreeSet<i64> = self.work.ready.iter().filter(of_store).map(|key| key.1).collect();
+        let key = |lane| HeadKey { queue, lane, store: Some(store.clone()) };
+        Ok(lanes.into_iter().any(|lane| self.unheld(key(lane)).is_some()))
+    }
+
     async fn place_close(&mut self, queue: i64, lane: i64, until: Timestamp) -> Result<(), StoreError> {
         self.work.places.entry((queue, lane)).or_default().closed_until = Some(until);
         Ok(())
@@ -154,15 +167,20 @@ impl MemoryUnit {
     }
 
     fn head(&self, key: HeadKey) -> Option<(LaneKind, Head)> {
+        let holds = |lease: &crate::model::Lease| lease.queue == key.queue && lease.store == key.store;
+        if key.store.is_some() && self.work.leases.values().any(holds) {
+            return None;
+        }
+        self.unheld(key)
+    }
+
+    /// The head as if no lease held its store.
+    fn unheld(&self, key: HeadKey) -> Option<(LaneKind, Head)> {
         let lane = &self.work.lanes.get(&key.lane)?.0;
         let leased_labels = self.leased_labels(key.queue, key.lane);
         let full = lane.gate.limits.max_in_flight.is_some_and(|most| leased_labels >= most);
         let place = self.work.places.get(&(key.queue, key.lane)).copied().unwrap_or_default();
         if lane.gate.closed || full || place.closed_until.is_some() {
-            return None;
-        }
-        let holds = |lease: &crate::model::Lease| lease.queue == key.queue && lease.store == key.store;
-        if key.store.is_some() && self.work.leases.values().any(holds) {
             return None;
         }
         let first = |kind| self.ready_keys(&key, kind).next().map(|key| key.4);

@@ -13,13 +13,19 @@ impl Leases for MemoryUnit {
     async fn lease_take(&mut self, lease: &Lease, rows: &[Row]) -> Result<i64, StoreError> {
         self.work.last_generation += 1;
         let generation = self.work.last_generation;
-        self.work.leases.insert(generation, Lease { generation, ..lease.clone() });
+        let lease = Lease { generation, ..lease.clone() };
+        self.work.leases.insert(generation, lease.clone());
+        self.lease_add(&lease, rows).await?;
+        Ok(generation)
+    }
+
+    async fn lease_add(&mut self, lease: &Lease, rows: &[Row]) -> Result<(), StoreError> {
         for row in rows {
             self.take_waiting(row.id);
             // Why it waited does not go along.
-            self.work.leased.insert((generation, row.id), Row { cause: String::new(), ..row.clone() });
+            self.work.leased.insert((lease.generation, row.id), Row { cause: String::new(), ..row.clone() });
         }
-        Ok(generation)
+        Ok(())
     }
 
     async fn lease_find(&mut self, generation: i64) -> Result<Option<Lease>, StoreError> {

@@ -296,6 +296,42 @@ impl PostgresUnit<'_> {
         Ok(Look::Head(Head { lane, store, claim_sla, label_sla, parent_sla, leased_labels }))
     }
 
+    /// What would be claimable at a head, were its store not held; its first rows are locked then.
+    pub(super) async fn held_head(&mut self, key: &HeadKey) -> Result<Option<Head>, StoreError> {
+        let tenant = self.tenant_of_stored(key.lane).await?;
+        let found = sqlx::query(
+            "SELECT tenant, lane, store, claim_sla, label_sla, label_id, parent_sla, parent_id FROM cqs_head
+             WHERE tenant = $1 AND lane = $2 AND queue = $3 AND store = $4 AND claim_sla IS NOT NULL",
+        )
+        .bind(tenant.as_str())
+        .bind(key.lane)
+        .bind(queue_int(key.queue))
+        .bind(store_text(key.store.as_ref()))
+        .fetch_optional(&mut *self.conn)
+        .await?;
+        let Some(row) = found else { return Ok(None) };
+        let at = read_candidate(key.queue, &row)?;
+        let labels = match at.marks.labels {
+            Some(mark) => self.first_row(&at, RowKind::Label, mark).await?,
+            None => None,
+        };
+        let parents = match at.marks.parents {
+            Some(mark) if self.is_open(&at).await? => self.first_row(&at, RowKind::Parent, mark).await?,
+            _ => None,
+        };
+        self.marks.insert(key.clone(), Marks { labels, parents });
+        let sla = |mark: Mark| Timestamp::from_ms(mark.sla);
+        let (label_sla, parent_sla) = (labels.map(sla), parents.map(sla));
+        Ok(label_sla.into_iter().chain(parent_sla).min().map(|claim_sla| Head {
+            lane: key.lane,
+            store: key.store.clone(),
+            claim_sla,
+            label_sla,
+            parent_sla,
+            leased_labels: 0,
+        }))
+    }
+
     /// Whether a lease holds the store.
     async fn is_held(&mut self, at: &Candidate, store: &StoreId) -> Result<bool, StoreError> {
         Ok(sqlx::query_scalar(

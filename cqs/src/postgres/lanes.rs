@@ -131,6 +131,21 @@ impl Lanes for PostgresUnit<'_> {
         self.next_head(queue, kind, after).await
     }
 
+    async fn head_held(&mut self, head: &HeadKey) -> Result<Option<Head>, StoreError> {
+        self.held_head(head).await
+    }
+
+    async fn head_elsewhere(&mut self, queue: i64, store: &StoreId, lane: i64) -> Result<bool, StoreError> {
+        let tenant = self.tenant_of_stored(lane).await?;
+        Ok(sqlx::query_scalar(ELSEWHERE)
+            .bind(tenant.as_str())
+            .bind(queue_int(queue))
+            .bind(store.as_str())
+            .bind(lane)
+            .fetch_one(&mut *self.conn)
+            .await?)
+    }
+
     async fn place_close(&mut self, queue: i64, lane: i64, until: Timestamp) -> Result<(), StoreError> {
         let tenant = self.tenant_of_stored(lane).await?;
         sqlx::query("UPDATE cqs_place SET closed_until = $4 WHERE tenant = $1 AND lane = $2 AND queue = $3")
@@ -335,3 +350,27 @@ SELECT NOT EXISTS (
         WHERE h.tenant = $1 AND h.lane = $2)
     AND NOT EXISTS (
         SELECT 1 FROM cqs_waiting WHERE tenant = $1 AND lane = $2 AND due_at IS NOT NULL ORDER BY due_at DESC LIMIT 1))";
+
+/// Whether something of the store `$3` may be claimable in another lane than `$4`. Marks say where to look, the rows what is
+/// there. That many ready labels close a lane for parents is not looked at: then the store is let go for once.
+const ELSEWHERE: &str = "
+SELECT EXISTS (
+    SELECT 1 FROM cqs_place p
+    JOIN cqs_lane l ON l.tenant = p.tenant AND l.lane = p.lane
+    JOIN cqs_head h ON h.tenant = p.tenant AND h.lane = p.lane AND h.queue = p.queue AND h.store = $3
+    WHERE p.tenant = $1 AND p.queue = $2 AND p.lane <> $4 AND p.first_sla IS NOT NULL AND NOT p.closed
+        AND p.closed_until IS NULL AND h.claim_sla IS NOT NULL
+        AND (l.max_in_flight IS NULL OR l.max_in_flight > (
+            SELECT count(*) FROM cqs_lease s JOIN cqs_leased r ON r.tenant = s.tenant AND r.lease = s.generation
+            WHERE s.tenant = p.tenant AND s.lane = p.lane AND s.lane <> 0 AND s.queue = p.queue AND NOT r.is_parent))
+        AND (EXISTS (
+                SELECT 1 FROM cqs_waiting w
+                WHERE w.tenant = h.tenant AND w.lane = h.lane AND w.queue = h.queue AND w.store = h.store
+                    AND NOT w.is_parent AND w.due_at IS NULL AND (w.sla, w.id) >= (h.label_sla, h.label_id))
+            OR (EXISTS (
+                SELECT 1 FROM cqs_waiting w
+                WHERE w.tenant = h.tenant AND w.lane = h.lane AND w.queue = h.queue AND w.store = h.store
+                    AND w.is_parent AND w.due_at IS NULL AND (w.sla, w.id) >= (h.parent_sla, h.parent_id))
+                AND NOT EXISTS (
+                    SELECT 1 FROM cqs_lease s JOIN cqs_leased r ON r.tenant = s.tenant AND r.lease = s.generation
+                    WHERE s.tenant = p.tenant AND s.lane = p.lane AND s.lane <> 0 AND s.queue = p.queue AND r.is_parent))))";

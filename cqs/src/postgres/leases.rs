@@ -38,6 +38,22 @@ impl Leases for PostgresUnit<'_> {
         Ok(generation)
     }
 
+    async fn lease_add(&mut self, lease: &Lease, rows: &[Row]) -> Result<(), StoreError> {
+        let tenant = self.tenant_of_stored(lease.generation).await?;
+        let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
+        let moved: i64 = sqlx::query_scalar(ADD)
+            .bind(tenant.as_str())
+            .bind(lease.generation)
+            .bind(&ids)
+            .fetch_one(&mut *self.conn)
+            .await?;
+        if usize::try_from(moved).ok() != Some(ids.len()) {
+            return Err(StoreError::BrokenRow { table: "cqs_waiting", column: "id", id: lease.generation.to_string() });
+        }
+        self.kept.insert(lease.lane);
+        Ok(())
+    }
+
     async fn lease_find(&mut self, generation: i64) -> Result<Option<Lease>, StoreError> {
         let Some(tenant) = self.tenant_of(generation).await? else { return Ok(None) };
         let found = sqlx::query(
@@ -306,6 +322,20 @@ WITH lease AS (
     RETURNING 1
 )
 SELECT generation, (SELECT count(*) FROM moved) FROM lease";
+
+/// Rows move to a lease that this unit has locked, as they are.
+const ADD: &str = "
+WITH gone AS MATERIALIZED (
+    DELETE FROM cqs_waiting WHERE tenant = $1 AND id = ANY($3) RETURNING *
+), moved AS (
+    INSERT INTO cqs_leased (tenant, lease, id, is_parent, dto_type, urn, alias, sla, tracking_id, attempts, alone,
+        lapses_alone, cursor)
+    SELECT $1, $2, g.id, g.is_parent, g.dto_type, g.urn, g.alias, g.sla, g.tracking_id, g.attempts, g.alone,
+        g.lapses_alone, g.cursor
+    FROM gone g
+    RETURNING 1
+)
+SELECT count(*) FROM moved";
 
 /// Waiting first: a claim that moves a row meanwhile is waited for, and the row is found leased then.
 const PARDON_WAITING: &str = "

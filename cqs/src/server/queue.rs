@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use domain::{ErrorCode, LeaseRef, Outcome, QueueName, Refusal, Timestamp, limits};
+use domain::{ErrorCode, LeaseRef, Notification, Outcome, QueueName, Refusal, Timestamp, limits};
 use proto::{
     cqs::v1 as wire, lease_from_wire, notification_to_wire, outcome_from_wire, parse_field, shape_from_wire,
     split_item_from_wire, timestamp_from_wire, timestamp_to_wire,
@@ -13,8 +13,9 @@ use tonic::Request;
 use super::{CqsServer, allowed, count_in, in_range, plain_text};
 use crate::{
     StoreError,
-    model::Exclusive,
-    store::{CompleteAsk, ConfigureAsk, DequeueAsk, Dequeued, SplitAsk},
+    announce::Woken,
+    model::{Exclusive, Lease},
+    store::{CompleteAsk, ConfigureAsk, DequeueAsk, Dequeued, Further, FurtherAsk, SplitAsk},
 };
 
 /// Subscriptions and shapes of one queue: several times what the largest service has.
@@ -26,6 +27,50 @@ const CURSOR_MAX_BYTES: usize = 512;
 /// Of the `Dequeue` calls that wait in a queue of this process one looks this often, give or take a quarter, besides being
 /// woken: what another process rang may be lost. However many wait, it is one.
 const POLL_MS: u64 = 1_000;
+
+/// What a look for rows found.
+trait Claimed: Send + 'static {
+    /// Queues to be woken.
+    fn woken(&self) -> &Woken;
+    /// The lease's generation and the rows that were leased by it; none: none were.
+    fn rows(&self) -> Option<(i64, &[Notification])>;
+}
+
+impl Claimed for Dequeued {
+    fn woken(&self) -> &Woken {
+        &self.woken
+    }
+
+    fn rows(&self) -> Option<(i64, &[Notification])> {
+        self.lease.as_ref().map(|(lease, rows)| (lease.generation, rows.as_slice()))
+    }
+}
+
+impl Claimed for Further {
+    fn woken(&self) -> &Woken {
+        &self.woken
+    }
+
+    fn rows(&self) -> Option<(i64, &[Notification])> {
+        (!self.rows.is_empty()).then_some((self.lease.generation, self.rows.as_slice()))
+    }
+}
+
+/// The answer that tells of a lease and its rows.
+fn leased(queue: &QueueName, lease: &Lease, rows: &[Notification]) -> wire::DequeueResponse {
+    for told in rows {
+        let tracking_id = told.tracking_id.as_ref().map_or("", |id| id.as_str());
+        tracing::debug!(%queue, id = told.id, lane = told.lane, lease = lease.generation, urn = %told.item.target.urn(), tracking_id, "leased");
+    }
+    wire::DequeueResponse {
+        lease: Some(wire::Lease {
+            generation: lease.generation,
+            expires_at: Some(timestamp_to_wire(lease.expires_at)),
+        }),
+        notifications: rows.iter().map(|told| notification_to_wire(queue, told)).collect(),
+        give_way: false,
+    }
+}
 
 impl CqsServer {
     pub(super) async fn configure_queue(
@@ -63,34 +108,38 @@ impl CqsServer {
         let queue: QueueName = parse_field("queue_name", &request.queue_name)?;
         caller.require_queue(&queue)?;
         let max_items = in_range("max_items", request.max_items, 1..=limits::DEQUEUE_ITEMS_MAX)?;
+        let max_items = usize::try_from(max_items).unwrap_or(1);
         let wait_ms = in_range("wait_ms", request.wait_ms, 0..=limits::DEQUEUE_WAIT_MS_MAX)?;
         let lease_ms = in_range("lease_ms", request.lease_ms, limits::LEASE_MS_MIN..=limits::LEASE_MS_MAX)?;
         plain_text("worker_id", &request.worker_id, WORKER_ID_MAX_BYTES)?;
         if request.worker_id.is_empty() {
             return Err(Refusal::field("worker_id", "is required").into());
         }
+        if request.lease_generation != 0 {
+            in_range("wait_ms", wait_ms, 0..=0)?;
+            let lease = lease_from_wire(&request.queue_name, request.lease_generation)?;
+            return self.further(FurtherAsk { lease, max_items }).await;
+        }
         let ask = DequeueAsk {
             tally: self.tally(&queue),
             queue,
             owner: caller.service(),
             worker_id: request.worker_id,
-            max_items: usize::try_from(max_items).unwrap_or(1),
+            max_items,
             lease_ms: i64::from(lease_ms),
         };
         let wait = Duration::from_millis(u64::try_from(wait_ms).unwrap_or(0));
         let found = self.dequeue_within(&ask, wait).await?;
         let Some((lease, notifications)) = found.lease else { return Ok(wire::DequeueResponse::default()) };
-        for told in &notifications {
-            let tracking_id = told.tracking_id.as_ref().map_or("", |id| id.as_str());
-            tracing::debug!(queue = %ask.queue, id = told.id, lane = told.lane, lease = lease.generation, urn = %told.item.target.urn(), tracking_id, "leased");
-        }
-        Ok(wire::DequeueResponse {
-            lease: Some(wire::Lease {
-                generation: lease.generation,
-                expires_at: Some(timestamp_to_wire(lease.expires_at)),
-            }),
-            notifications: notifications.iter().map(|told| notification_to_wire(&ask.queue, told)).collect(),
-        })
+        Ok(leased(&ask.queue, &lease, &notifications))
+    }
+
+    async fn further(&self, ask: FurtherAsk) -> Result<wire::DequeueResponse, StoreError> {
+        let (queue, now) = (ask.lease.queue.clone(), self.parts.clock.now());
+        let store = Arc::clone(&self.store);
+        let found = self.unless_left(queue.clone(), now, async move { store.further(ask, now).await }).await?;
+        let answer = leased(&queue, &found.lease, &found.rows);
+        Ok(wire::DequeueResponse { give_way: found.give_way, ..answer })
     }
 
     /// Looks until something is leased or the time is over. The bell is armed before each look, so what comes in between
@@ -128,22 +177,32 @@ impl CqsServer {
         }
     }
 
-    /// One look. It ends even when its caller goes away meanwhile; then what it leased goes back at once, instead of
-    /// lapsing later as if a worker had died over it.
     async fn look(&self, ask: DequeueAsk, now: Timestamp) -> Result<Dequeued, StoreError> {
+        let (queue, store) = (ask.queue.clone(), Arc::clone(&self.store));
+        self.unless_left(queue, now, async move { store.dequeue(ask, now).await }).await
+    }
+
+    /// One look for rows. It ends even when its caller goes away meanwhile; then what it leased goes back at once, instead
+    /// of lapsing later as if a worker had died over it.
+    async fn unless_left<T: Claimed>(
+        &self,
+        queue: QueueName,
+        now: Timestamp,
+        look: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+    ) -> Result<T, StoreError> {
         let (answer, answered) = oneshot::channel();
         let (store, wakeups) = (Arc::clone(&self.store), self.parts.wakeups.clone());
         tokio::spawn(async move {
-            let queue = ask.queue.clone();
-            let found = store.dequeue(ask, now).await;
+            let found = look.await;
             if let Ok(found) = &found {
-                wakeups.wake(&found.woken);
+                wakeups.wake(found.woken());
             }
-            if let Err(Ok(Dequeued { lease: Some((lease, rows)), .. })) = answer.send(found) {
+            let Err(Ok(found)) = answer.send(found) else { return };
+            if let Some((generation, rows)) = found.rows() {
                 let cause = "nobody waited for the lease any more".to_owned();
                 let back = Outcome::Defer { until: now, cause };
-                let lease = LeaseRef { queue, generation: lease.generation };
-                let outcomes = rows.into_iter().map(|row| (row.id, back.clone())).collect();
+                let lease = LeaseRef { queue, generation };
+                let outcomes = rows.iter().map(|row| (row.id, back.clone())).collect();
                 match store.complete(CompleteAsk { lease, outcomes, jitter: 0 }, now).await {
                     Ok(done) => wakeups.wake(&done.woken),
                     Err(error) => tracing::warn!(%error, "a lease nobody waited for was not given back; it will lapse"),

@@ -161,6 +161,42 @@ impl Lanes for SqliteUnit<'_> {
         found.as_ref().map(read_head).transpose()
     }
 
+    async fn head_held(&mut self, head: &HeadKey) -> Result<Option<Head>, StoreError> {
+        let found = sqlx::query(
+            "SELECT h.lane, h.store, h.label_sla, iif(h.open, h.parent_sla, NULL) AS parent_sla,
+                coalesce(min(h.label_sla, iif(h.open, h.parent_sla, NULL)), h.label_sla, h.parent_sla) AS claim_sla,
+                coalesce(p.leased_labels, 0) AS leased_labels
+             FROM cqs_head h LEFT JOIN cqs_place p ON p.queue = h.queue AND p.lane = h.lane
+             WHERE h.queue = ?1 AND h.lane = ?2 AND h.store = ?3
+                AND (h.label_sla IS NOT NULL OR (h.open AND h.parent_sla IS NOT NULL))",
+        )
+        .bind(head.queue)
+        .bind(head.lane)
+        .bind(store_text(head.store.as_ref()))
+        .fetch_optional(&mut *self.conn)
+        .await?;
+        found.as_ref().map(read_head).transpose()
+    }
+
+    async fn head_elsewhere(&mut self, queue: i64, store: &StoreId, lane: i64) -> Result<bool, StoreError> {
+        let found = sqlx::query_scalar(
+            "SELECT EXISTS (
+                SELECT 1 FROM cqs_head h
+                CROSS JOIN cqs_place p ON p.queue = h.queue AND p.lane = h.lane
+                CROSS JOIN cqs_lane l ON l.lane = h.lane
+                WHERE h.queue = ?1 AND h.store = ?2 AND h.store <> '' AND h.lane <> ?3
+                    AND (h.label_sla IS NOT NULL OR (h.open AND h.parent_sla IS NOT NULL))
+                    AND l.closed = 0 AND p.closed_until IS NULL
+                    AND (l.max_in_flight IS NULL OR l.max_in_flight > p.leased_labels))",
+        )
+        .bind(queue)
+        .bind(store.as_str())
+        .bind(lane)
+        .fetch_one(&mut *self.conn)
+        .await?;
+        Ok(found)
+    }
+
     async fn place_close(&mut self, queue: i64, lane: i64, until: Timestamp) -> Result<(), StoreError> {
         sqlx::query("UPDATE cqs_place SET closed_until = ?3, first_sla = NULL WHERE queue = ?1 AND lane = ?2")
             .bind(queue)

@@ -24,6 +24,11 @@ impl Leases for SqliteUnit<'_> {
         .bind(lease.expires_at.as_ms())
         .fetch_one(&mut *self.conn)
         .await?;
+        self.lease_add(&Lease { generation, ..lease.clone() }, rows).await?;
+        Ok(generation)
+    }
+
+    async fn lease_add(&mut self, lease: &Lease, rows: &[Row]) -> Result<(), StoreError> {
         let ids = json_text(&rows.iter().map(|row| row.id).collect::<Vec<_>>())?;
         sqlx::query(
             "INSERT INTO cqs_leased (lease, id, is_parent, dto_type, urn, alias, sla, tracking_id, attempts, alone,
@@ -34,10 +39,10 @@ impl Leases for SqliteUnit<'_> {
              DELETE FROM cqs_waiting WHERE id IN (SELECT value FROM jsonb_each(?1))",
         )
         .bind(ids)
-        .bind(generation)
+        .bind(lease.generation)
         .execute(&mut *self.conn)
         .await?;
-        Ok(generation)
+        Ok(())
     }
 
     async fn lease_find(&mut self, generation: i64) -> Result<Option<Lease>, StoreError> {

@@ -66,12 +66,14 @@ impl Changes {
         self.waits_by(place, row, -1);
     }
 
-    /// A row is leased now.
-    pub(crate) fn leased(&mut self, place: Place<'_>, row: &Row) {
+    /// A row that waited is leased now.
+    pub(crate) fn claimed(&mut self, place: Place<'_>, row: &Row) {
+        self.waited(place, row);
         match row.kind() {
             RowKind::Label => self.head(place, row).leased_labels += 1,
             RowKind::Parent => self.head(place, row).leased_parents += 1,
         }
+        self.count(place, row.kind(), Counts { waiting: -1, leased: 1, ..Counts::default() });
     }
 
     /// A row is leased no more. What its lease kept back may be claimable now.

@@ -7,7 +7,7 @@ use domain::{LaneKind, Timestamp};
 use crate::{
     StoreError,
     announce::Woken,
-    model::{Counts, Exclusive, Head, HeadKey, LaneClass, Lease, Queue, Row, RowKind},
+    model::{Exclusive, Head, HeadKey, LaneClass, Lease, Queue, Row, RowKind},
     policy::{batch::batch, choice::Answer, control, fate::of_lapse},
     store::{DequeueAsk, Dequeued},
     unit::{Held, ReadyRange, Unit},
@@ -48,7 +48,8 @@ pub(crate) async fn dequeue<U: Unit>(unit: &mut U, ask: &DequeueAsk, now: Timest
     Ok(Dequeued { lease: Some((lease, notifications)), look_again_at: None, woken })
 }
 
-async fn promote<U: Unit>(
+/// Makes due rows ready, some.
+pub(super) async fn promote<U: Unit>(
     unit: &mut U,
     queue: &Queue,
     (changes, now): (&mut Changes, Timestamp),
@@ -160,9 +161,7 @@ async fn claim<U: Unit>(
     }
     let mut changes = Changes::default();
     for row in &rows {
-        changes.waited(place, row);
-        changes.leased(place, row);
-        changes.count(place, row.kind(), Counts { waiting: -1, leased: 1, ..Counts::default() });
+        changes.claimed(place, row);
     }
     let woken = changes.write(unit, now).await?;
     let labels = rows.iter().filter(|row| row.kind() == RowKind::Label).count();

@@ -15,6 +15,7 @@ pub(crate) mod control;
 pub(crate) mod dequeue;
 pub(crate) mod failures;
 mod family;
+pub(crate) mod further;
 pub(crate) mod lease;
 pub(crate) mod operation;
 pub(crate) mod overview;

@@ -17,6 +17,7 @@ mod control;
 mod evidence;
 mod failures;
 mod failures_world;
+mod further;
 mod handed_over;
 mod lanes;
 mod leases;

@@ -16,6 +16,7 @@ fn dequeue(wait_ms: i32) -> wire::DequeueRequest {
         wait_ms,
         lease_ms: 1_000,
         worker_id: "w1".to_owned(),
+        lease_generation: 0,
     }
 }
 

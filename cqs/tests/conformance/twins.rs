@@ -19,6 +19,7 @@ enum Step {
     Announce { queue: usize, label: usize, ahead_ms: i64, in_lane_of: Option<usize>, quiet: bool },
     Inject { operation: usize, ahead_ms: i64 },
     Dequeue { queue: usize, max: usize },
+    Further { lease: usize },
     Complete { lease: usize, outcomes: Vec<u8> },
     Split { lease: usize, labels: std::ops::Range<usize>, unfinished: bool },
     Extend { lease: usize },
@@ -45,6 +46,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         ),
         1 => (0..3_usize, ahead).prop_map(|(operation, ahead_ms)| Step::Inject { operation, ahead_ms }),
         6 => (queue(), 1..4_usize).prop_map(|(queue, max)| Step::Dequeue { queue, max }),
+        2 => lease().prop_map(|lease| Step::Further { lease }),
         5 => (lease(), prop::collection::vec(0..10_u8, 4)).prop_map(|(lease, outcomes)| Step::Complete { lease, outcomes }),
         3 => (lease(), 0..4_usize, 0..4_usize, any::<bool>()).prop_map(|(lease, from, count, unfinished)| {
             Step::Split { lease, labels: from..from + count, unfinished }
@@ -156,6 +158,20 @@ async fn run(world: &mut World, memory: &mut Memory, step: Step) -> String {
                 memory.leases.truncate(4);
             }
             format!("{:?}", found.map(|leased| memory.seen.leased(&leased)))
+        }
+        Step::Further { lease } => {
+            let Some(leased) = memory.leases.get(lease).cloned() else { return String::new() };
+            match world.further(&leased.lease, 2).await {
+                Ok((more, give_way)) => {
+                    if !more.rows.is_empty() {
+                        allowed_by_its_controls(world, memory, &more).await;
+                        memory.leases.insert(0, more.clone());
+                        memory.leases.truncate(4);
+                    }
+                    format!("{:?} {give_way}", memory.seen.leased(&more))
+                }
+                Err(refusal) => refusal.to_string(),
+            }
         }
         Step::Complete { lease, outcomes } => {
             let Some(leased) = memory.leases.get(lease) else { return String::new() };

@@ -11,7 +11,7 @@ use axum::{
     routing::{get, post},
 };
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 
 use super::{
@@ -47,7 +47,8 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .with_state(shared)
 }
 
-/// Counts the request and gives it the set pace.
+/// Counts the request and gives it the set pace. The connection ends with the answer, as it does there, whatever was asked
+/// for: no second request comes over it.
 async fn count(State(shared): Here, request: Request, next: Next) -> Response {
     let _serving = shared.serving(request.uri().path() == UPLOAD);
     shared.station().traffic.requests += 1;
@@ -55,7 +56,9 @@ async fn count(State(shared): Here, request: Request, next: Next) -> Response {
     if !delay.is_zero() {
         tokio::time::sleep(delay).await;
     }
-    next.run(request).await
+    let mut answer = next.run(request).await;
+    answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    answer
 }
 
 fn answer(status: u16, text: impl Into<Body>) -> Response {

@@ -25,6 +25,12 @@ pub(super) struct Readings {
     first: Option<(Instant, Duration)>,
     /// When the last upload ended, and how busy it had been by then.
     last: Option<(Instant, Duration)>,
+    /// When the last request ended.
+    ended: Option<Instant>,
+    /// Longest time between two requests since the last upload began.
+    gap: Duration,
+    /// Longest time between two requests from the first upload to the last.
+    pub(super) longest_gap: Duration,
 }
 
 /// A request, served until this goes.
@@ -47,11 +53,19 @@ impl Meter {
     pub(super) fn serving(&self, is_upload: bool) -> Serving<'_> {
         let now = Instant::now();
         let mut readings = self.lock();
+        if let (0, Some(ended)) = (readings.at_once, readings.ended) {
+            readings.gap = readings.gap.max(now.duration_since(ended));
+        }
         readings.at_once += 1;
         readings.most_at_once = readings.most_at_once.max(readings.at_once);
         readings.since.get_or_insert(now);
-        if is_upload && readings.first.is_none() {
-            readings.first = Some((now, readings.busy_until(now)));
+        if is_upload {
+            let gap = std::mem::take(&mut readings.gap);
+            if readings.first.is_some() {
+                readings.longest_gap = readings.longest_gap.max(gap);
+            } else {
+                readings.first = Some((now, readings.busy_until(now)));
+            }
         }
         Serving { meter: self, since: now, is_upload }
     }
@@ -81,6 +95,7 @@ impl Drop for Serving<'_> {
         if readings.at_once == 0 {
             readings.busy = readings.busy_until(now);
             readings.since = None;
+            readings.ended = Some(now);
         }
     }
 }
@@ -104,5 +119,9 @@ mod tests {
         let (span, busy) = read.between_uploads();
         assert_eq!((span, busy), (read.uploading, read.uploading), "busy from end to end, and no longer");
         assert!(read.busy >= busy);
+        assert_eq!(read.longest_gap, Duration::ZERO, "no second upload yet");
+        drop(meter.serving(true));
+        let read = meter.readings();
+        assert!(read.longest_gap > Duration::ZERO && read.longest_gap < read.between_uploads().0);
     }
 }

@@ -129,6 +129,7 @@ impl AccessPoint {
             uploading: read.uploading,
             uploads_span,
             busy_in_span,
+            longest_gap: read.longest_gap,
             ..counted
         }
     }
@@ -168,6 +169,11 @@ impl Shared {
         station
     }
 
+    /// Whether it has power. What is due does not happen for that: whoever only connects makes it do nothing.
+    fn has_power(&self) -> bool {
+        self.station.lock().unwrap_or_else(PoisonError::into_inner).has_power()
+    }
+
     pub(crate) fn answer_delay(&self) -> Duration {
         Duration::from_micros(self.answer_delay_us.load(Ordering::SeqCst))
     }
@@ -199,7 +205,7 @@ impl axum::serve::Listener for Door {
     async fn accept(&mut self) -> (TcpStream, SocketAddr) {
         loop {
             match self.tcp.accept().await {
-                Ok(connection) if !self.shared.offline.load(Ordering::SeqCst) && self.shared.station().has_power() => {
+                Ok(connection) if !self.shared.offline.load(Ordering::SeqCst) && self.shared.has_power() => {
                     return connection;
                 }
                 Ok(_) => {}

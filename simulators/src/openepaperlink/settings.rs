@@ -153,4 +153,6 @@ pub struct Traffic {
     pub uploads_span: Duration,
     /// For how much of that span at least one request was being served.
     pub busy_in_span: Duration,
+    /// The longest time in it without a request.
+    pub longest_gap: Duration,
 }

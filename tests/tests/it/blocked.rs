@@ -80,6 +80,7 @@ impl Exporter {
             wait_ms: 0,
             lease_ms: 60_000,
             worker_id: "test".to_owned(),
+            lease_generation: 0,
         };
         let answer = self.0.dequeue(request).await.expect("an answer").into_inner();
         let ids = answer.notifications.iter().map(|row| row.id).collect();

@@ -28,6 +28,7 @@ async fn dequeue(doors: &Doors) -> DequeueResponse {
         wait_ms: 5_000,
         lease_ms: 60_000,
         worker_id: "test".to_owned(),
+        lease_generation: 0,
     };
     doors.cqs(SERVICE).dequeue(request).await.expect("Dequeue").into_inner()
 }

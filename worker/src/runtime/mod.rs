@@ -1,7 +1,7 @@
 //! One runtime for every service: dequeue a batch, split or handle it in bulk, complete it.
 //!
-//! Reading order: [`service`] (what a service says), [`platform`] (the calls), [`pipeline`] (the loop), [`split`],
-//! [`handle`], [`heartbeat`], [`read`] and [`write`](mod@write) (bulk records), [`backoff`], [`call`] (errors).
+//! Reading order: [`service`] (what a service says), [`platform`] (the calls), [`pipeline`] (the loop), [`hold`] and [`hand`]
+//! (batch upon batch under one lease), [`split`], [`handle`], [`heartbeat`], [`read`] and [`write`](mod@write) (bulk records), [`backoff`], [`call`] (errors).
 //!
 //! Invariants
 //! - Every write and report names the lease; once it is over the batch is dropped and nothing more is written.
@@ -14,8 +14,10 @@
 mod backoff;
 mod call;
 mod cpu;
+mod hand;
 mod handle;
 mod heartbeat;
+mod hold;
 mod label;
 mod pipeline;
 mod platform;
@@ -26,6 +28,7 @@ mod write;
 
 pub(crate) use call::{CallError, cause};
 pub(crate) use cpu::{contained, on_cpu};
+pub(crate) use hand::Hand;
 pub(crate) use label::{Label, LabelRef};
 pub(crate) use pipeline::{Runtime, RuntimeParts};
 pub(crate) use platform::Platform;

@@ -1,25 +1,33 @@
 //! The loop: dequeue, keep the lease alive, split or handle, complete.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
 
 use daemon::shutdown::Shutdown;
 use domain::{
     Clock, IdSource, LeaseRef, Notification, Outcome, ServiceName,
     limits::{DEQUEUE_ITEMS_MAX, DEQUEUE_WAIT_MS_MAX, LEASE_MS_MAX, LEASE_MS_MIN},
 };
-use proto::notification_from_wire;
+use proto::{cqs::v1::DtoChangeNotification, notification_from_wire};
 use tokio::{
     sync::{Semaphore, watch},
     time::Instant,
 };
 
 use super::{
-    CallError, Context, Label, Platform, Route, Service,
+    CallError, Context, Expansion, Label, LabelRef, Platform, Route, Service,
     backoff::{Backoff, persist},
     cause,
+    hand::Hand,
     handle::handle,
     heartbeat::Heartbeat,
-    platform::{Ask, Leased},
+    platform::{Ask, Further, Leased},
     split::{Split, Splitter},
 };
 
@@ -181,25 +189,39 @@ impl Runtime {
         }
     }
 
-    async fn turn(&self) -> Result<Turn, CallError> {
+    /// How a batch is asked for now.
+    fn ask(&self) -> Ask<'_> {
         let settings = &self.parts.settings;
+        Ask {
+            max_items: self.parts.service.batch_max(settings.batch_max).clamp(1, DEQUEUE_ITEMS_MAX),
+            wait_ms: settings.wait_ms,
+            lease_ms: settings.lease_ms,
+            worker_id: &self.parts.worker_id,
+        }
+    }
+
+    pub(super) fn service(&self) -> &dyn Service {
+        self.parts.service.as_ref()
+    }
+
+    /// Whether nothing new is to be begun.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.parts.shutdown.soft.is_cancelled()
+    }
+
+    async fn turn(&self) -> Result<Turn, CallError> {
         let working = tokio::select! {
             biased;
             () = self.parts.shutdown.soft.cancelled() => return Ok(Turn::Worked),
             permit = Arc::clone(&self.working).acquire_owned() => permit,
         };
-        let ask = Ask {
-            max_items: self.parts.service.batch_max(settings.batch_max).clamp(1, DEQUEUE_ITEMS_MAX),
-            wait_ms: settings.wait_ms,
-            lease_ms: settings.lease_ms,
-            worker_id: &self.parts.worker_id,
-        };
         // Not cut short by a stop: an answer on its way would hold its items until the lease lapses.
-        let Some(Leased { lease, notifications }) = self.parts.platform.dequeue(&ask).await? else {
+        let Some(Leased { lease, notifications }) = self.parts.platform.dequeue(&self.ask()).await? else {
             return Ok(Turn::Idle);
         };
-        let length = Duration::from_millis(u64::try_from(settings.lease_ms).unwrap_or(0));
-        let (platform, extended, lease_ms) = (self.parts.platform.clone(), lease.clone(), settings.lease_ms);
+        let lease_ms = self.parts.settings.lease_ms;
+        let length = Duration::from_millis(u64::try_from(lease_ms).unwrap_or(0));
+        let (platform, extended) = (self.parts.platform.clone(), lease.clone());
         let heartbeat = Heartbeat::start(length, move || {
             let (platform, lease) = (platform.clone(), extended.clone());
             async move { platform.extend(&lease, lease_ms).await }
@@ -207,7 +229,7 @@ impl Runtime {
         let lost = tokio::select! {
             biased;
             () = heartbeat.lost() => true,
-            result = until_waiting(working, self.batch(&lease, notifications)) => match result {
+            result = until_waiting(working, self.hold(&lease, notifications)) => match result {
                 Ok(()) => false,
                 Err(CallError::Stale) => {
                     heartbeat.refused();
@@ -222,11 +244,13 @@ impl Runtime {
         Ok(Turn::Worked)
     }
 
-    async fn batch(
-        &self,
-        lease: &LeaseRef,
-        notifications: Vec<proto::cqs::v1::DtoChangeNotification>,
-    ) -> Result<(), CallError> {
+    /// Further rows for a lease, as many as for a new one.
+    pub(super) async fn further(&self, lease: &LeaseRef) -> Result<Further, CallError> {
+        self.parts.platform.further(lease, &self.ask()).await
+    }
+
+    /// Whose notifications lead where.
+    pub(super) async fn sorted(&self, notifications: Vec<DtoChangeNotification>) -> Batch {
         let service = self.parts.service.as_ref();
         let mut outcomes: Vec<(i64, Outcome)> = Vec::with_capacity(notifications.len());
         let (mut labels, mut splits) = (Vec::new(), Vec::new());
@@ -253,7 +277,14 @@ impl Runtime {
                 Route::Unknown => outcomes.push((id, unknown(&notification))),
             }
         }
-        let context = Context { platform: &self.parts.platform, lease, clock: self.parts.clock.as_ref() };
+        Batch { outcomes, labels: Label::group(labels), splits }
+    }
+
+    /// Works on a batch and reports it.
+    pub(super) async fn batch(&self, lease: &LeaseRef, batch: Batch, hand: &Hand) -> Result<(), CallError> {
+        let service = self.parts.service.as_ref();
+        let Batch { mut outcomes, labels, splits } = batch;
+        let context = Context { platform: &self.parts.platform, lease, clock: self.parts.clock.as_ref(), hand };
         let splitter = Splitter { service, context, ids: self.parts.ids.as_ref() };
         let done = splitter.split_many(&splits).await?;
         for ((notification, _), split) in splits.iter().zip(done) {
@@ -261,7 +292,6 @@ impl Runtime {
                 outcomes.push((notification.id, outcome));
             }
         }
-        let labels = Label::group(labels);
         if !labels.is_empty() {
             let handled = handle(service, context, self.parts.ids.as_ref(), &labels).await?;
             for (label, outcome) in labels.iter().zip(handled) {
@@ -271,19 +301,54 @@ impl Runtime {
         self.complete(lease, outcomes).await
     }
 
+    /// Gives back what was leased and is not begun.
+    pub(super) async fn give_back(&self, lease: &LeaseRef, batch: Batch) -> Result<(), CallError> {
+        let Batch { mut outcomes, labels, splits } = batch;
+        let back = || Outcome::Defer { until: self.parts.clock.now(), cause: "nothing more was begun".to_owned() };
+        let ids = labels.into_iter().flat_map(|label| label.notifications);
+        outcomes.extend(ids.chain(splits.into_iter().map(|(told, _)| told.id)).map(|id| (id, back())));
+        self.complete(lease, outcomes).await
+    }
+
     async fn complete(&self, lease: &LeaseRef, outcomes: Vec<(i64, Outcome)>) -> Result<(), CallError> {
         if outcomes.is_empty() {
             return Ok(());
         }
         let outcomes: Vec<(i64, Outcome)> =
             outcomes.into_iter().map(|(id, outcome)| (id, with_cause(outcome))).collect();
-        // Repeated after an answer that was lost it is stale, for the batch was completed.
-        let call = || self.parts.platform.complete(lease, &outcomes);
-        let dead = persist(self.parts.ids.as_ref(), "a batch to complete", call).await?;
+        let asked = AtomicU32::new(0);
+        let call = || {
+            asked.fetch_add(1, Ordering::Relaxed);
+            self.parts.platform.complete(lease, &outcomes)
+        };
+        let dead = match persist(self.parts.ids.as_ref(), "a batch to complete", call).await {
+            // Repeated after an answer that was lost it is stale, for the batch was completed. What joined the lease since
+            // is none the worse for that.
+            Err(CallError::Stale) if asked.into_inner() > 1 => {
+                let extend = || self.parts.platform.extend(lease, self.parts.settings.lease_ms);
+                persist(self.parts.ids.as_ref(), "a lease to extend", extend).await.map(|()| 0)
+            }
+            answer => answer,
+        }?;
         if dead > 0 {
             tracing::warn!(queue = %lease.queue, dead, "items went to the dead letter");
         }
         Ok(())
+    }
+}
+
+/// A leased batch, looked through.
+pub(super) struct Batch {
+    /// What is known already.
+    outcomes: Vec<(i64, Outcome)>,
+    labels: Vec<Label>,
+    splits: Vec<(Notification, Expansion)>,
+}
+
+impl Batch {
+    /// The labels to handle.
+    pub(super) fn labels(&self) -> BTreeSet<LabelRef> {
+        self.labels.iter().map(|label| label.name.clone()).collect()
     }
 }
 

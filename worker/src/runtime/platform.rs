@@ -37,6 +37,14 @@ pub(crate) struct Leased {
     pub(crate) notifications: Vec<DtoChangeNotification>,
 }
 
+/// What joined a lease.
+#[derive(Debug)]
+pub(crate) struct Further {
+    pub(crate) notifications: Vec<DtoChangeNotification>,
+    /// Others wait for the store, or the lane was stopped.
+    pub(crate) give_way: bool,
+}
+
 /// How a batch is asked for.
 #[derive(Debug, Clone)]
 pub(crate) struct Ask<'a> {
@@ -83,6 +91,7 @@ impl Platform {
             wait_ms: ask.wait_ms,
             lease_ms: ask.lease_ms,
             worker_id: ask.worker_id.to_owned(),
+            lease_generation: 0,
         };
         let wait = Duration::from_millis(u64::try_from(ask.wait_ms).unwrap_or(0));
         let response = within(wait + CALL_LIMIT, self.cqs.clone().dequeue(request)).await?;
@@ -90,6 +99,20 @@ impl Platform {
             lease: LeaseRef { queue: self.queue.clone(), generation: lease.generation },
             notifications: response.notifications,
         }))
+    }
+
+    /// Further items for a lease that holds a store, now.
+    pub(crate) async fn further(&self, lease: &LeaseRef, ask: &Ask<'_>) -> Result<Further, CallError> {
+        let request = DequeueRequest {
+            queue_name: lease.queue.to_string(),
+            max_items: ask.max_items,
+            wait_ms: 0,
+            lease_ms: ask.lease_ms,
+            worker_id: ask.worker_id.to_owned(),
+            lease_generation: lease.generation,
+        };
+        let response = within(CALL_LIMIT, self.cqs.clone().dequeue(request)).await?;
+        Ok(Further { notifications: response.notifications, give_way: response.give_way })
     }
 
     pub(crate) async fn extend(&self, lease: &LeaseRef, lease_ms: i32) -> Result<(), CallError> {

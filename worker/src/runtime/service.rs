@@ -3,7 +3,7 @@
 use domain::{AliasName, Clock, DtoType, LeaseRef, Notification, Outcome, ParentShape, ServiceName, SplitItem, Urn};
 use futures::future::BoxFuture;
 
-use super::{CallError, Input, Label, LabelRef, Platform, RecordWrite, WriteState};
+use super::{CallError, Hand, Input, Label, LabelRef, Platform, RecordWrite, WriteState};
 
 /// A worker service. It says what to write; reading the queue, writing and reporting are the runtime's.
 pub(crate) trait Service: Send + Sync + 'static {
@@ -58,6 +58,8 @@ pub(crate) struct Context<'a> {
     pub(crate) lease: &'a LeaseRef,
     /// For times that are written or reported.
     pub(crate) clock: &'a dyn Clock,
+    /// The batch in hand, for what is said beside it.
+    pub(crate) hand: &'a Hand,
 }
 
 /// Where a notification leads.

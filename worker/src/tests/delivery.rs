@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use domain::{Clock as _, DtoType, ServiceName};
 use picture::Digest;
+use prost::Message as _;
 use proto::{
     cqs::v1::{EvidenceCounts, Operation, OperationState, QueueCounts},
-    records::v1::{AccessPoint, DeliveryState, Evidence, StoreEsl, StoreEslStatus},
+    records::v1::{AccessPoint, DeliveryState, EccLink, Evidence, StoreEsl, StoreEslStatus},
 };
 
 use super::{
@@ -65,6 +66,12 @@ impl Shop {
 
     /// A label on an access point that shows its own item, named as `text`.
     async fn label(&self, label: &str, access_point: &str, text: &str) {
+        self.hung(label, access_point, text).await;
+        self.world.link(label, label, "M").await;
+    }
+
+    /// The same without a picture.
+    async fn hung(&self, label: &str, access_point: &str, text: &str) {
         self.world.item(label, text).await;
         let esl = StoreEsl {
             esltype_id: "X".into(),
@@ -72,7 +79,6 @@ impl Shop {
             hardware_address: format!("hw-{label}"),
         };
         self.world.put(DtoType::StoreEsl, &format!("t/T/s/S/esls/{label}"), esl).await;
-        self.world.link(label, label, "M").await;
     }
 
     async fn status(&self, label: &str) -> StoreEslStatus {
@@ -308,6 +314,47 @@ async fn a_stuck_access_point_holds_nothing_but_its_own_labels() {
     shop.radio.release.notify_one();
     shop.arrives("E", "slow", "apples").await;
     assert_eq!(shop.sent("slow", "E").len(), 1);
+    assert!(!shop.radio.overlapped());
+    worker.stop().await;
+}
+
+/// Access points do not wait for the platform, nor for each other: a batch goes out beside the one before it.
+#[tokio::test]
+async fn the_next_batch_is_sent_while_an_access_point_is_still_busy_with_the_last() {
+    const LABELS: [(&str, &str); 4] = [("L1", "A"), ("L2", "B"), ("L3", "A"), ("L4", "B")];
+    let mut shop = Shop::new(&["A", "B"]).await;
+    let worker = shop.work().await;
+    for (label, access_point) in LABELS {
+        shop.hung(label, access_point, label).await;
+    }
+    shop.world.idle().await;
+    worker.stop().await;
+    // Their pictures wait, in this order, for batches of two.
+    let renderers = [ServiceName::EccImageRender, ServiceName::EslImageMerger].map(|name| shop.world.service(name));
+    let worker = shop.world.work_with(renderers.into()).await;
+    let links = LABELS.map(|(label, _)| {
+        let link = EccLink { item_id: label.into(), model_id: "M".into(), ..EccLink::default() };
+        (DtoType::EccLink, format!("t/T/s/S/ecclinks/{label}"), link.encode_to_vec())
+    });
+    shop.world.put_many(links.into()).await;
+    for (label, _) in LABELS {
+        eventually("its picture is drawn", async || shop.world.version(DtoType::EslImage, label).await > 0).await;
+    }
+    worker.stop().await;
+    shop.world.batch_max = 2;
+    shop.radio.stick("at-B");
+    let worker = shop.world.work_with(vec![Arc::new(shop.exporter())]).await;
+    shop.radio.entered.notified().await;
+    eventually("L3 is sent", async || !shop.sent("A", "L3").is_empty()).await;
+    // Its batch joined the lease of the call that still runs, and waits where that runs.
+    let lease = |label: &str| shop.radio.first_sent_under(&format!("hw-{label}"));
+    assert!(lease("L2").is_some() && lease("L3") == lease("L2"), "{:?} {:?}", lease("L2"), lease("L3"));
+    assert!(shop.sent("B", "L2").is_empty() && lease("L4").is_none());
+    shop.radio.release.notify_one();
+    for (label, access_point) in LABELS {
+        shop.arrives(label, access_point, label).await;
+        assert_eq!(shop.shown(access_point, label).len(), 1, "{label}");
+    }
     assert!(!shop.radio.overlapped());
     worker.stop().await;
 }

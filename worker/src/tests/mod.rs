@@ -5,6 +5,7 @@ mod convergence;
 mod delivery;
 mod exporter;
 mod flow;
+mod hold;
 mod hostile;
 mod moved;
 mod radio;

@@ -99,6 +99,8 @@ pub(super) struct Radio {
     pub(super) entered: Notify,
     pub(super) release: Notify,
     overlapped: AtomicBool,
+    /// Hardware addresses that were sent to, in order, each with the generation of its lease.
+    sendings: Mutex<Vec<(String, i64)>>,
     at_work: Mutex<BTreeMap<String, usize>>,
 }
 
@@ -111,6 +113,7 @@ impl Radio {
             entered: Notify::new(),
             release: Notify::new(),
             overlapped: AtomicBool::new(false),
+            sendings: Mutex::default(),
             at_work: Mutex::default(),
         })
     }
@@ -127,6 +130,12 @@ impl Radio {
     /// The next call to send to `address` waits to be released.
     pub(super) fn stick(&self, address: &str) {
         *self.stuck.lock().unwrap() = Some(address.to_owned());
+    }
+
+    /// Under which lease a label was sent to first.
+    pub(super) fn first_sent_under(&self, hardware_address: &str) -> Option<i64> {
+        let sendings = self.sendings.lock().unwrap();
+        sendings.iter().find(|(to, _)| to == hardware_address).map(|(_, generation)| *generation)
     }
 
     /// Whether two calls were ever at one station at once.
@@ -187,6 +196,8 @@ impl Driver for RadioDriver {
         async move {
             let address = &shipment.place.address;
             let _at_work = self.0.enter(address);
+            let sendings = shipment.deliveries.iter().map(|one| (one.hardware_address.clone(), shipment.generation));
+            self.0.sendings.lock().unwrap().extend(sendings);
             self.0.wait_if_stuck(address).await;
             let answer = |delivery: &Delivery| {
                 self.0.station(address, |station| {

@@ -39,6 +39,8 @@ pub(super) struct World {
     pub(super) credentials: BTreeMap<ServiceName, ServiceCredentials>,
     /// The lease of its workers, in milliseconds.
     pub(super) lease_ms: i32,
+    /// Most items of its workers' batches.
+    pub(super) batch_max: i32,
     /// How its renderers draw.
     pub(super) engine: RenderEngine,
     /// How its exporter is set up, but for the folder.
@@ -93,6 +95,7 @@ impl World {
             dir: tempfile::tempdir().unwrap(),
             credentials,
             lease_ms: LEASE_MS,
+            batch_max: PipelineSettings::default().batch_max,
             engine: RenderEngine::default(),
             settings: ExporterSettings::default(),
             worker_transport,
@@ -118,7 +121,12 @@ impl World {
             credentials: self.credentials.clone(),
             exporter: self.exporter(),
             engine: self.engine,
-            pipelines: PipelineSettings { wait_ms: 200, lease_ms: self.lease_ms, ..PipelineSettings::default() },
+            pipelines: PipelineSettings {
+                wait_ms: 200,
+                lease_ms: self.lease_ms,
+                batch_max: self.batch_max,
+                ..PipelineSettings::default()
+            },
             clock: self.clock.clone(),
             ids: Arc::new(SeededIds::new(2)),
             shutdown: Shutdown::default(),

@@ -14,7 +14,7 @@ use cqs::{
     policy::choice::Tally,
     postgres::{self, PostgresCqsStore, Queues, TimeOf},
     sqlite::{self, SqliteCqsStore},
-    store::{CompleteAsk, ConfigureAsk, DequeueAsk, InjectAsk, SplitAsk},
+    store::{CompleteAsk, ConfigureAsk, DequeueAsk, FurtherAsk, InjectAsk, SplitAsk},
 };
 use db::{
     postgres::PostgresDb,
@@ -311,6 +311,7 @@ impl World {
                 wait_ms: 0,
                 lease_ms: i32::try_from(LEASE_MS).unwrap(),
                 worker_id: "w1".to_owned(),
+                lease_generation: 0,
             };
             let answer = client.dequeue(request).await.unwrap().into_inner();
             let lease = answer.lease?;
@@ -331,6 +332,28 @@ impl World {
         let found = self.store.dequeue(ask, self.now()).await.unwrap();
         let (lease, rows) = found.lease?;
         Some(Leased { lease: LeaseRef { queue: name, generation: lease.generation }, rows })
+    }
+
+    /// Further rows for the lease, and whether its holder is to give way.
+    pub async fn further(&self, lease: &LeaseRef, max: usize) -> Result<(Leased, bool), Refusal> {
+        if let Some(mut client) = self.client(lease.queue.as_str()) {
+            let request = wire::DequeueRequest {
+                queue_name: lease.queue.to_string(),
+                max_items: i32::try_from(max).unwrap(),
+                wait_ms: 0,
+                lease_ms: i32::try_from(LEASE_MS).unwrap(),
+                worker_id: "w1".to_owned(),
+                lease_generation: lease.generation,
+            };
+            let answer = client.dequeue(request).await.map_err(|status| refusal_from_status(&status))?.into_inner();
+            let lease = LeaseRef { generation: answer.lease.unwrap().generation, ..lease.clone() };
+            let rows = answer.notifications.into_iter().map(|told| notification_from_wire(told).unwrap()).collect();
+            return Ok((Leased { lease, rows }, answer.give_way));
+        }
+        let ask = FurtherAsk { lease: lease.clone(), max_items: max };
+        let found = self.store.further(ask, self.now()).await.map_err(refusal)?;
+        let lease = LeaseRef { generation: found.lease.generation, ..lease.clone() };
+        Ok((Leased { lease, rows: found.rows }, found.give_way))
     }
 
     pub async fn complete(&self, lease: &LeaseRef, outcomes: Vec<(i64, Outcome)>) -> Result<i32, Refusal> {

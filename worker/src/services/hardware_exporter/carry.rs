@@ -1,16 +1,19 @@
 //! From decisions to access points: which labels hang where, one visit each, all at once.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, atomic::Ordering},
+};
 
 use domain::{DtoType, Outcome, Urn};
 use futures::future::try_join_all;
 use proto::records::v1::AccessPoint;
 
 use super::{
-    HardwareExporter,
-    drivers::{Driver, Place},
-    lanes::Boot,
-    patience::Patience,
+    BATCH_MS, HardwareExporter,
+    drivers::{Driver, Manner, Place},
+    lanes::{Boot, Lane},
+    patience::{HARDWARE_MIN, Patience},
     plan::Carry,
     reset::{self, AfterReset, Seen},
     say, status,
@@ -52,20 +55,39 @@ pub(super) async fn carry_all(
             Err(cause) => verdicts.extend(not_carried(context, labels, Errand { index, carry }, cause)),
         }
     }
-    let patience = Patience::begin();
+    let patience = Patience::begin(context.hand);
+    let lanes: Vec<(Arc<Lane>, Manner)> = tours.values().map(|tour| exporter.lane_of(tour)).collect();
     let visits = tours.into_values().map(|tour| visit(exporter, (context, labels), tour, &patience));
     verdicts.extend(try_join_all(visits).await?.into_iter().flatten());
+    exporter.fitting.store(fitting(&lanes), Ordering::Relaxed);
     Ok(verdicts)
+}
+
+impl HardwareExporter {
+    fn lane_of(&self, tour: &Tour) -> (Arc<Lane>, Manner) {
+        let manner = tour.driver.manner();
+        (self.lanes.of(&tour.place.access_point, &manner), manner)
+    }
+}
+
+/// Pictures that these lanes together take in a batch's time. A lane that is quicker than hardware counts for nothing.
+fn fitting(lanes: &[(Arc<Lane>, Manner)]) -> u64 {
+    let of_lane = |(lane, manner): &(Arc<Lane>, Manner)| {
+        let mean = lane.mean(manner);
+        let calls = u128::try_from(manner.at_once.max(1)).unwrap_or(1);
+        if mean < HARDWARE_MIN { 0 } else { u128::from(BATCH_MS) * 1_000 * calls / mean.as_micros().max(1) }
+    };
+    u64::try_from(lanes.iter().map(of_lane).sum::<u128>()).unwrap_or(u64::MAX)
 }
 
 async fn visit(
     exporter: &HardwareExporter,
     (context, labels): (Context<'_>, &[Label]),
-    Tour { driver, place, errands }: Tour,
-    patience: &Patience,
+    tour: Tour,
+    patience: &Patience<'_>,
 ) -> Result<Verdicts, CallError> {
-    let manner = driver.manner();
-    let lane = exporter.lanes.of(&place.access_point, &manner);
+    let (lane, manner) = exporter.lane_of(&tour);
+    let Tour { driver, place, errands } = tour;
     let visit = Visit { context, labels, lane, driver, manner, place, patience };
     let verdicts = visit.run(errands).await;
     patience.one_is_done();

@@ -3,6 +3,8 @@
 //! Invariants
 //! - A lane never has more calls out than its driver's manner allows, whoever asks: a call holds its permit until it is
 //!   over, also when nobody waits for it any more.
+//! - Batches of a store come one after the other, in the order in which they asked: each makes its pictures ready when the
+//!   one before has made its last ready ([`Lane::turn`]), and sends when that one has sent its last ([`Lane::road`]).
 //! - Lanes know nothing of each other: a slow access point holds nothing but its own.
 //! - A call is dropped at its deadline, looked at before anything else, so that a process that was suspended does not
 //!   send what was meant for the time before.
@@ -18,8 +20,8 @@ use std::{
 
 use domain::{Timestamp, Urn};
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, oneshot},
-    time::Instant,
+    sync::{self, MutexGuard as Guard, OwnedSemaphorePermit, Semaphore, oneshot},
+    time::{Instant, timeout_at},
 };
 
 use super::{
@@ -37,6 +39,9 @@ const LATE_MAX: usize = 4_096;
 const BOOT_TOLERANCE_MS: i64 = 30_000;
 /// What a picture is believed to take at an access point that was never called: a few are tried before many are made ready.
 const FIRST_GUESS: Duration = Duration::from_millis(50);
+/// Bounds of what a call is waited for beyond its time: one that hangs holds a batch no longer.
+const OVERTIME_MIN: Duration = Duration::from_millis(50);
+const OVERTIME_MAX: Duration = Duration::from_millis(500);
 /// Weight of the newest call in a lane's mean, one in this many.
 const MEAN_WEIGHT: u32 = 4;
 
@@ -47,6 +52,8 @@ pub(super) struct Lanes(Mutex<HashMap<Urn, Arc<Lane>>>);
 /// The lane of one access point.
 pub(super) struct Lane {
     calls: Arc<Semaphore>,
+    turn: sync::Mutex<()>,
+    road: sync::Mutex<()>,
     salt: u64,
     facts: Mutex<Facts>,
 }
@@ -130,6 +137,8 @@ impl Lanes {
             access_point.hash(&mut hasher);
             Arc::new(Lane {
                 calls: Arc::new(Semaphore::new(manner.at_once.max(1))),
+                turn: sync::Mutex::new(()),
+                road: sync::Mutex::new(()),
                 salt: hasher.finish(),
                 facts: Mutex::default(),
             })
@@ -148,9 +157,34 @@ impl Lane {
         facts.breaker.is_free() && facts.late.is_empty()
     }
 
+    /// Waits until the batches before have made their last pictures ready; none when that comes after `by`.
+    pub(super) async fn turn(&self, by: Instant) -> Option<Guard<'_, ()>> {
+        timeout_at(by, self.turn.lock()).await.ok()
+    }
+
+    /// Waits until the batches before have sent their last pictures; none when that comes after `by`.
+    pub(super) async fn road(&self, by: Instant) -> Option<Guard<'_, ()>> {
+        timeout_at(by, self.road.lock()).await.ok()
+    }
+
+    /// Whether a batch sends here.
+    pub(super) fn is_sending(&self) -> bool {
+        self.road.try_lock().is_err()
+    }
+
     /// Whether it has as many calls out as it may.
-    pub(super) fn is_occupied(&self) -> bool {
+    fn is_occupied(&self) -> bool {
         self.calls.available_permits() == 0
+    }
+
+    /// Whether it stays occupied although its calls should be over by now. Says so after the usual time at the latest.
+    pub(super) async fn is_stuck(&self, manner: &Manner) -> bool {
+        self.is_occupied() && self.permit(Instant::now() + self.overtime(manner)).await.is_none()
+    }
+
+    /// How long a call that was begun is waited for when it should be over.
+    pub(super) fn overtime(&self, manner: &Manner) -> Duration {
+        (self.mean(manner) * 2).clamp(OVERTIME_MIN, OVERTIME_MAX)
     }
 
     pub(super) fn gate(&self, now: Timestamp) -> Gate {
@@ -212,7 +246,7 @@ impl Lane {
 
     /// Takes a permit at the lane's pace; none when that comes after `by`.
     pub(super) async fn permit(&self, by: Instant) -> Option<OwnedSemaphorePermit> {
-        let permit = tokio::time::timeout_at(by, Arc::clone(&self.calls).acquire_owned()).await.ok()?.ok()?;
+        let permit = timeout_at(by, Arc::clone(&self.calls).acquire_owned()).await.ok()?.ok()?;
         let free_at = self.facts().free_at;
         if let Some(free_at) = free_at {
             if free_at > by {
@@ -300,10 +334,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
-    use crate::services::hardware_exporter::{
-        drivers::{Fence, Looks},
-        patience::Patience,
-    };
+    use crate::services::hardware_exporter::drivers::{Fence, Looks};
 
     /// What an upload takes.
     const UPLOAD: Duration = Duration::from_millis(20);
@@ -321,54 +352,56 @@ mod tests {
         }
     }
 
-    /// Sends `waiting` pictures through a lane until there are none or the batch is over; how many went out.
-    async fn batch(lane: &Arc<Lane>, waiting: usize, patience: &Patience, at_work: &Arc<AtomicUsize>) -> usize {
-        let mut sent = 0;
-        while sent < waiting {
-            let end = patience.end();
-            let deadline = end + manner().call_limit;
-            let times = CallTimes { begin_by: end, wait_until: end, deadline, pause: Duration::ZERO };
-            let counted = Arc::clone(at_work);
+    /// One lane's share of a batch: made ready in its turn, then sent one after the other.
+    async fn share(lane: Arc<Lane>, waiting: u32, at_work: Arc<AtomicUsize>) {
+        let far = Instant::now() + Duration::from_mins(1);
+        let turn = lane.turn(far).await.unwrap();
+        tokio::time::sleep(BETWEEN).await;
+        let _road = lane.road(far).await.unwrap();
+        drop(turn);
+        for _ in 0..waiting {
+            let counted = Arc::clone(&at_work);
             let upload = async move {
                 assert_eq!(counted.fetch_add(1, Ordering::SeqCst), 0, "two uploads at once");
                 tokio::time::sleep(UPLOAD).await;
                 counted.fetch_sub(1, Ordering::SeqCst);
                 Vec::new()
             };
-            if Instant::now() >= end {
-                break;
-            }
-            match lane.call(Vec::new(), times, upload).await {
-                Called::Answered(_) | Called::GoesOn => sent += 1,
-                Called::NotBegun => break,
-            }
+            let times = CallTimes { begin_by: far, wait_until: far, deadline: far, pause: Duration::ZERO };
+            assert!(matches!(lane.call(Vec::new(), times, upload).await, Called::Answered(_)));
         }
-        patience.one_is_done();
-        sent
     }
 
-    /// In virtual time: four access points that take 20 ms a picture, unevenly many labels a batch.
+    /// In virtual time: four access points that take 20 ms a picture, unevenly many labels a batch, two batches at once.
     #[tokio::test(start_paused = true)]
     async fn four_access_points_are_kept_busy_and_no_two_calls_overlap_on_one() {
         let lanes = Lanes::default();
         let names: Vec<Urn> = (0..4).map(|id| format!("t/T/s/S/accesspoints/A{id}").parse().unwrap()).collect();
         let of_lane: Vec<(Arc<Lane>, Arc<AtomicUsize>)> =
             names.iter().map(|name| (lanes.of(name, &manner()), Arc::default())).collect();
-        let begun = Instant::now();
-        let mut sent = 0;
-        for round in 0..20_usize {
-            let patience = Patience::begin();
-            // 384 labels by chance: a quarter each, give or take nine.
-            let visits = of_lane.iter().enumerate().map(|(index, (lane, at_work))| {
-                let waiting = 96 + (round * 7 + index * 5) % 19 - 9;
-                batch(lane, waiting, &patience, at_work)
-            });
-            sent += futures::future::join_all(visits).await.into_iter().sum::<usize>();
-            tokio::time::sleep(BETWEEN).await;
+        let (begun, mut sent) = (Instant::now(), 0);
+        let mut last = None;
+        for round in 0..20 {
+            // 148 labels by chance: a quarter each, give or take nine.
+            let shares: Vec<_> = of_lane
+                .iter()
+                .zip(0..)
+                .map(|((lane, at_work), index)| {
+                    let waiting = 37 + (round * 7 + index * 5) % 19 - 9;
+                    sent += waiting;
+                    tokio::spawn(share(Arc::clone(lane), waiting, Arc::clone(at_work)))
+                })
+                .collect();
+            let before = last.replace(futures::future::join_all(shares));
+            if let Some(before) = before {
+                assert!(before.await.iter().all(Result::is_ok));
+            }
         }
-        let busy = UPLOAD * u32::try_from(sent).unwrap();
-        let possible = begun.elapsed() * 4;
-        assert!(busy * 10 >= possible * 9, "{busy:?} of {possible:?}");
+        if let Some(last) = last {
+            assert!(last.await.iter().all(Result::is_ok));
+        }
+        let (busy, possible) = (UPLOAD * sent, begun.elapsed() * 4);
+        assert!(busy * 100 >= possible * 93, "{busy:?} of {possible:?}");
     }
 
     /// In virtual time: a call that hangs is waited for no longer than the batch, holds its own lane until its deadline,

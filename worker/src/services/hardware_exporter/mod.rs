@@ -16,6 +16,8 @@
 //!   itself, a picture goes out only after its announcement was written under a live lease, its call is dropped at a
 //!   deadline that the announcement names, and no other picture is sent to that label before that.
 //! - Access points do not wait for each other: each has its lane, and a batch waits for none of them for long.
+//! - Nor do they wait for the platform: while a batch is sent, the next one of its store is read, encoded and announced under
+//!   the same lease, and what was answered is written down beside. Two batches of a store are in hand at most.
 //! - An access point that does not answer costs its labels no attempt. When it is back, each gets its newest picture: what
 //!   is sent is read when it is sent.
 //!
@@ -49,7 +51,6 @@ use domain::{
 };
 use futures::{FutureExt as _, future::BoxFuture};
 use proto::records::v1::StoreEslStatus;
-use tokio::time::Instant;
 
 use crate::{
     ExporterSettings,
@@ -72,22 +73,20 @@ const SHAPES: &[ParentShape] = &[
 ];
 /// Batches of one store at its access points, at once in one process: they wait, they do not work.
 const BATCHES_MAX: usize = 64;
-/// Time per label, in microseconds, from which on a batch is made larger: then reading and reporting between two batches
-/// must not let access points stand idle.
-const SLOW_LABEL_US: u64 = 3_000;
-/// What such a batch may hold, in microseconds of its labels: a little more than it has time for (`patience`), so that its
-/// end does not depend on how evenly its labels hang on the access points.
-const SLOW_BATCH_US: u64 = 3_300_000;
+/// What a batch for hardware holds, in milliseconds of its access points' time: reading and reporting it takes a tenth of
+/// that, and two such batches, as many as are in hand of a store, are sent within the two seconds in which pausing and
+/// cancelling take effect.
+const BATCH_MS: u64 = 800;
 /// A batch's largest growth: its labels and their statuses are in memory meanwhile.
-const SLOW_GROWTH_MAX: i32 = 8;
+const BATCH_GROWTH_MAX: i32 = 8;
 
 /// The service.
 pub(crate) struct HardwareExporter {
     drivers: Vec<Arc<dyn Driver>>,
     lanes: Lanes,
     after_reset: AfterReset,
-    /// Time per label of the last batch that carried some, in microseconds.
-    label_us: AtomicU64,
+    /// Pictures that the access points of the last batch take in [`BATCH_MS`]; 0 where no hardware is waited for.
+    fitting: AtomicU64,
 }
 
 impl HardwareExporter {
@@ -103,7 +102,7 @@ impl HardwareExporter {
 
     /// With these drivers.
     pub(crate) fn with_drivers(drivers: Vec<Arc<dyn Driver>>) -> Self {
-        Self { drivers, lanes: Lanes::default(), after_reset: AfterReset::Wait, label_us: AtomicU64::new(0) }
+        Self { drivers, lanes: Lanes::default(), after_reset: AfterReset::Wait, fitting: AtomicU64::new(0) }
     }
 
     async fn verdicts(&self, context: Context<'_>, labels: &[Label]) -> Result<Vec<Verdict>, CallError> {
@@ -145,7 +144,6 @@ impl HardwareExporter {
                 }
             });
         }
-        let (begun, carried) = (Instant::now(), carries.len());
         let (left, sent) = tokio::join!(
             take_back::take_back_all(self, context, labels, leaves),
             carry::carry_all(self, context, labels, carries)
@@ -154,10 +152,6 @@ impl HardwareExporter {
             if let Some(slot) = verdicts.get_mut(index) {
                 *slot = verdict;
             }
-        }
-        if carried > 0 {
-            let took = begun.elapsed().as_micros() / carried as u128;
-            self.label_us.store(u64::try_from(took).unwrap_or(u64::MAX), Ordering::Relaxed);
         }
         Ok(verdicts)
     }
@@ -181,12 +175,8 @@ impl Service for HardwareExporter {
     }
 
     fn batch_max(&self, configured: i32) -> i32 {
-        let label_us = self.label_us.load(Ordering::Relaxed);
-        if label_us < SLOW_LABEL_US {
-            return configured;
-        }
-        let fit = i32::try_from(SLOW_BATCH_US / label_us).unwrap_or(i32::MAX);
-        fit.clamp(configured, configured.saturating_mul(SLOW_GROWTH_MAX))
+        let fitting = i32::try_from(self.fitting.load(Ordering::Relaxed)).unwrap_or(i32::MAX);
+        fitting.clamp(configured, configured.saturating_mul(BATCH_GROWTH_MAX))
     }
 
     fn waiting_batches(&self) -> usize {

@@ -1,39 +1,53 @@
 //! How long a batch waits for its access points.
 //!
 //! A batch holds its store, so it must not wait for the slowest access point: it ends when its time is over, and shortly
-//! after the first of several access points has nothing left to do. What was not sent by then is handed back, due when its
-//! lane has come that far.
+//! after others began to wait for its end. What was not sent by then is handed back, due when its lane has come that far.
 
-use std::{
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Longest work of a batch: a changed price waits no longer for the batch before it.
-const BATCH: Duration = Duration::from_secs(3);
-/// How long the others may go on when one access point has nothing left: its next labels wait for the next batch.
+use crate::runtime::Hand;
+
+/// Longest work of a batch: a changed price waits no longer for the batch before it, and nothing is begun later than that
+/// after its operation was paused or cancelled.
+const BATCH: Duration = Duration::from_secs(2);
+/// How long the access points of a batch may go on when others wait for its end: what is on its way is over by then.
 const GRACE: Duration = Duration::from_millis(100);
+/// Pictures that take longer are sent batch by batch: the next is made ready in the rest that such an access point gets.
+const STREAMED_MAX: Duration = Duration::from_millis(250);
+/// Pictures that take less than this are not waited for: they are work for the processor, not for hardware.
+pub(super) const HARDWARE_MIN: Duration = Duration::from_millis(3);
 
-/// The end of a batch, moved closer as its access points finish.
+/// The end of a batch, moved closer when others wait for it.
 #[derive(Debug)]
-pub(super) struct Patience(Mutex<Instant>);
+pub(super) struct Patience<'a> {
+    begun: Instant,
+    hand: &'a Hand,
+}
 
-impl Patience {
-    /// Of a batch that begins now.
-    pub(super) fn begin() -> Self {
-        Self(Mutex::new(Instant::now() + BATCH))
+impl<'a> Patience<'a> {
+    /// Of a batch, or another round of it, that begins now.
+    pub(super) fn begin(hand: &'a Hand) -> Self {
+        Self { begun: Instant::now(), hand }
     }
 
     /// When the batch ends, as things are.
     pub(super) fn end(&self) -> Instant {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        let end = self.begun + BATCH;
+        // Another round gets its share, too.
+        self.hand.hurried().map_or(end, |since| end.min(since.max(self.begun) + GRACE))
+    }
+
+    /// An access point that takes `mean` for a picture soon has nothing left to do.
+    pub(super) fn one_ends_soon(&self, mean: Duration) {
+        if (HARDWARE_MIN..=STREAMED_MAX).contains(&mean) {
+            self.hand.wants_more();
+        }
     }
 
     /// An access point has nothing left to do.
     pub(super) fn one_is_done(&self) {
-        let mut end = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *end = (*end).min(Instant::now() + GRACE);
+        self.hand.stands_idle();
     }
 }

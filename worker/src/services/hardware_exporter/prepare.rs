@@ -47,6 +47,13 @@ pub(super) struct Group {
     pub(super) times: CallTimes,
 }
 
+impl Group {
+    /// What it was made of, each with whether it was announced.
+    pub(super) fn errands(self) -> impl Iterator<Item = (Errand, bool)> {
+        self.parcels.into_iter().map(|parcel| (parcel.errand, parcel.announced))
+    }
+}
+
 impl Visit<'_> {
     /// How many labels are read and announced together: what can be sent in `time`, and no more than what may be announced.
     pub(super) fn at_once(&self, time: Duration) -> usize {

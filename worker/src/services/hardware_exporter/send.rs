@@ -3,14 +3,14 @@
 
 use std::{sync::Arc, time::Duration};
 
-use domain::{DtoType, Timestamp};
+use domain::{DtoType, Outcome, Timestamp};
 use futures::{StreamExt as _, stream};
 use proto::records::v1::{DeliveryState, StoreEslStatus};
-use tokio::time::Instant;
+use tokio::{sync::MutexGuard as Guard, time::Instant};
 
 use super::{
     breaker::Gate,
-    drivers::{Delivered, Driver, Probe, Shipment},
+    drivers::{Delivered, Driver, Fence, Probe, Shipment},
     lanes::{CallTimes, Called, Lane, Sending},
     prepare::{Group, Parcel},
     say,
@@ -20,8 +20,13 @@ use super::{
 use crate::runtime::{CallError, RecordWrite, Reported, Verdict, write_many};
 
 impl Visit<'_> {
-    /// Sends as much as there is time for, most urgent first; a verdict for every errand.
-    pub(super) async fn send(&self, errands: Vec<Errand>) -> Result<Verdicts, CallError> {
+    /// Sends as much as there is time for, most urgent first; a verdict for every errand. Without the road, which is taken
+    /// when the first pictures are ready.
+    pub(super) async fn send(
+        &self,
+        errands: Vec<Errand>,
+        (turn, road): (Guard<'_, ()>, Option<Guard<'_, ()>>),
+    ) -> Result<Verdicts, CallError> {
         let mut verdicts = Vec::with_capacity(errands.len());
         let mut ready = Vec::with_capacity(errands.len());
         for errand in errands {
@@ -35,7 +40,27 @@ impl Visit<'_> {
         let (mut next, refused) = self.prepare(&mut ready, Duration::ZERO).await?;
         verdicts.extend(refused);
         let mut answered = Verdicts::new();
+        let mut road = road;
+        if road.is_none()
+            && let Some(group) = next.take()
+        {
+            match self.way().await {
+                Ok(way) => (road, next) = (Some(way), Some(group)),
+                Err(closed) => {
+                    verdicts.extend(self.kept_waiting(closed, group, ready));
+                    return Ok(verdicts);
+                }
+            }
+        }
+        let mut turn = Some(turn);
         while let Some(group) = next {
+            // Another group's time is enough to have the next batch read.
+            if ready.len() <= self.at_once(Duration::MAX) {
+                self.patience.one_ends_soon(self.lane.mean(&self.manner));
+            }
+            if ready.is_empty() {
+                drop(turn.take());
+            }
             let takes = self.lane.mean(&self.manner) * u32::try_from(group.parcels.len()).unwrap_or(u32::MAX);
             // The access point is kept busy: meanwhile the next are made ready and what it answered before is written down.
             let (shipped, prepared, noted) = tokio::join!(
@@ -49,8 +74,31 @@ impl Visit<'_> {
             verdicts.extend(noted?);
             next = group;
         }
+        drop(road);
         verdicts.extend(answered);
         Ok(verdicts)
+    }
+
+    /// Waits until the batches before have sent all they had.
+    async fn way(&self) -> Result<Guard<'_, ()>, Closed> {
+        let road = self.lane.road(self.patience.end()).await.ok_or(Closed::TooLate)?;
+        if self.lane.is_stuck(&self.manner).await { Err(Closed::Stuck) } else { Ok(road) }
+    }
+
+    /// What was ready, and what was not, when the way was closed: all of it later.
+    fn kept_waiting(&self, closed: Closed, group: Group, ready: Vec<Errand>) -> Verdicts {
+        let errands = group.errands();
+        match closed {
+            Closed::TooLate => self.all_back(errands.chain(ready.into_iter().map(|errand| (errand, false)))),
+            Closed::Stuck => {
+                let mut verdicts = self.busy(ready);
+                verdicts.extend(errands.filter_map(|(one, announced)| {
+                    let outcome = self.later(&one);
+                    self.given_back(one, announced, outcome)
+                }));
+                verdicts
+            }
+        }
     }
 
     /// Makes the next group ready, to be sent after `ahead`; verdicts for what will not be sent. No group: nothing is left.
@@ -66,7 +114,9 @@ impl Visit<'_> {
                 verdicts.extend(self.parked(std::mem::take(ready), &shut));
                 break;
             }
-            let rest = ready.split_off(ready.len().min(self.at_once(time)));
+            // In equal parts: the last one's time is what the next batch is made ready in.
+            let parts = ready.len().div_ceil(self.at_once(time)).max(1);
+            let rest = ready.split_off(ready.len().div_ceil(parts));
             let errands = std::mem::replace(ready, rest);
             let parcels = self.pack(errands, &mut verdicts).await?;
             let group = self.announce(parcels, &mut verdicts).await?;
@@ -162,7 +212,13 @@ impl Visit<'_> {
                 let answered = kept.into_iter().zip(answers);
                 answered.filter_map(|((errand, sent, _), answer)| self.settled(errand, sent, answer)).collect()
             }
-            Called::GoesOn => kept.into_iter().map(|(errand, ..)| self.goes_on(&errand)).collect(),
+            Called::GoesOn => {
+                if self.manner.fence == Fence::Target {
+                    // The target tells what comes late from what came after by their leases alone.
+                    self.context.hand.is_the_last();
+                }
+                kept.into_iter().map(|(errand, ..)| self.goes_on(&errand)).collect()
+            }
             Called::NotBegun => {
                 let kept = kept.into_iter().enumerate();
                 kept.filter_map(|(position, (errand, _, announced))| self.not_begun(errand, announced, position))
@@ -178,12 +234,17 @@ impl Visit<'_> {
         (errand.index, Verdict::Settled(errand.carry.later(until, cause)))
     }
 
-    /// There was no time for it: due again when the lane has come that far. An announcement is taken back.
+    /// There was no time for it: due again when the lane has come that far.
     fn not_begun(&self, errand: Errand, announced: bool, position: usize) -> Option<(usize, Verdict)> {
-        let label = self.label(&errand)?;
         let ahead = self.lane.mean(&self.manner).as_millis().saturating_mul(position as u128);
         let until = self.now().plus_ms(i64::try_from(ahead).unwrap_or(i64::MAX));
         let outcome = errand.carry.later(until, "its access point is busy with the labels before it".to_owned());
+        self.given_back(errand, announced, outcome)
+    }
+
+    /// Nothing was sent: an announcement is taken back.
+    fn given_back(&self, errand: Errand, announced: bool, outcome: Outcome) -> Option<(usize, Verdict)> {
+        let label = self.label(&errand)?;
         if !announced {
             return Some((errand.index, Verdict::Settled(outcome)));
         }
@@ -195,10 +256,26 @@ impl Visit<'_> {
         Some((errand.index, say(label, &errand.carry.before, errand.carry.inputs, outcome)))
     }
 
-    fn handed_back(&self, errands: Vec<Errand>) -> Verdicts {
-        let errands = errands.into_iter().enumerate();
-        errands.filter_map(|(position, errand)| self.not_begun(errand, false, position)).collect()
+    pub(super) fn handed_back(&self, errands: Vec<Errand>) -> Verdicts {
+        self.all_back(errands.into_iter().map(|errand| (errand, false)))
     }
+
+    /// Nothing of these errands was begun; with each, whether it was announced.
+    fn all_back(&self, errands: impl Iterator<Item = (Errand, bool)>) -> Verdicts {
+        errands
+            .enumerate()
+            .filter_map(|(position, (errand, announced))| self.not_begun(errand, announced, position))
+            .collect()
+    }
+}
+
+/// Why nothing can be sent after the batches before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Closed {
+    /// There is no time left.
+    TooLate,
+    /// One of their calls does not come to its end.
+    Stuck,
 }
 
 /// The status once the call that carried another picture is over with this answer.

@@ -78,7 +78,7 @@ pub(super) async fn take_back_all(
         }
     }
     let read = reads.fetch(context.platform).await?;
-    let patience = Patience::begin();
+    let patience = Patience::begin(context.hand);
     let names: Vec<LabelRef> = leaves.iter().map(|(_, leave)| leave.label.clone()).collect();
     let visits = places.into_iter().map(|(urn, items)| {
         let place = At { exporter, context, read: &read, names: &names, patience: &patience };
@@ -127,7 +127,7 @@ struct At<'a> {
     context: Context<'a>,
     read: &'a Records,
     names: &'a [LabelRef],
-    patience: &'a Patience,
+    patience: &'a Patience<'a>,
 }
 
 impl At<'_> {
@@ -144,7 +144,7 @@ impl At<'_> {
         if let Gate::Shut(shut) = lane.gate(now) {
             return all(&|left| self.away(&lane, left, &shut.cause));
         }
-        if lane.is_occupied() {
+        if lane.is_stuck(&manner).await {
             return all(&|_| Became::NotAsked { next: now.plus_ms(BUSY_MS) });
         }
         let (told, mut answers) = oneshot::channel();

@@ -29,9 +29,6 @@ use crate::runtime::{CallError, Context, Label, RecordWrite, Reported, Verdict};
 const BUSY_DEFER_MS: i64 = 1_000;
 /// How long a label waits while a call that carries a picture to it may still run, in milliseconds at most.
 pub(super) const RUNNING_DEFER_MS: i64 = 2_000;
-/// Bounds of a batch's overtime: a call that hangs holds it no longer.
-const OVERTIME_MIN: Duration = Duration::from_millis(50);
-const OVERTIME_MAX: Duration = Duration::from_millis(500);
 /// How long a picture may be on its way before the label fails, in milliseconds: a week, longer than a store is closed.
 const UNCONFIRMED_MAX_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
 
@@ -43,7 +40,7 @@ pub(super) struct Visit<'a> {
     pub(super) driver: Arc<dyn Driver>,
     pub(super) manner: Manner,
     pub(super) place: Place,
-    pub(super) patience: &'a Patience,
+    pub(super) patience: &'a Patience<'a>,
 }
 
 /// A picture to carry, and the label of the batch it is for.
@@ -58,8 +55,18 @@ pub(super) type Verdicts = Vec<(usize, Verdict)>;
 impl Visit<'_> {
     /// A verdict for every errand.
     pub(super) async fn run(&self, errands: Vec<Errand>) -> Result<Verdicts, CallError> {
+        // An earlier batch of the store comes first.
+        let Some(turn) = self.lane.turn(self.patience.end()).await else { return Ok(self.handed_back(errands)) };
+        let looks = self.manner.looks.is_some();
+        let looked_after = |errand: &Errand| looks && errand.carry.is_underway();
+        // What it still sends may be waited for with pictures that are ready.
+        let only_sends = !errands.iter().any(looked_after) && self.lane.gate(self.now()) == Gate::Free;
+        if only_sends && self.lane.is_sending() {
+            return self.send(errands, (turn, None)).await;
+        }
+        let Some(road) = self.lane.road(self.patience.end()).await else { return Ok(self.handed_back(errands)) };
         // A call that outlasted an earlier batch: nobody waits for it long, least of all the other access points.
-        if self.lane.is_occupied() && self.lane.permit(Instant::now() + self.overtime()).await.is_none() {
+        if self.lane.is_stuck(&self.manner).await {
             return Ok(self.busy(errands));
         }
         match self.lane.gate(self.now()) {
@@ -71,14 +78,12 @@ impl Visit<'_> {
                 Gate::Trial => return Ok(self.busy(errands)),
             },
         }
-        let looks = self.manner.looks.is_some();
-        let (underway, waiting): (Vec<Errand>, Vec<Errand>) =
-            errands.into_iter().partition(|errand| looks && errand.carry.is_underway());
+        let (underway, waiting): (Vec<Errand>, Vec<Errand>) = errands.into_iter().partition(looked_after);
         let mut verdicts = self.look(underway).await;
         if let Gate::Shut(shut) = self.lane.gate(self.now()) {
             verdicts.extend(self.parked(waiting, &shut));
         } else {
-            verdicts.extend(self.send(waiting).await?);
+            verdicts.extend(self.send(waiting, (turn, Some(road))).await?);
         }
         Ok(verdicts)
     }
@@ -105,7 +110,7 @@ impl Visit<'_> {
     /// How long the answer of a call is waited for that was begun in time, beyond the batch's end: the usual call is over
     /// then, so that the next batch finds the access point free.
     pub(super) fn overtime(&self) -> Duration {
-        (self.lane.mean(&self.manner) * 2).clamp(OVERTIME_MIN, OVERTIME_MAX)
+        self.lane.overtime(&self.manner)
     }
 
     /// Finds out whether an access point that went away is back. [`Gate::Trial`]: not known yet.
@@ -278,12 +283,13 @@ impl Visit<'_> {
     }
 
     /// Labels whose access point is in the midst of another call.
-    fn busy(&self, errands: Vec<Errand>) -> Verdicts {
+    pub(super) fn busy(&self, errands: Vec<Errand>) -> Verdicts {
+        errands.into_iter().map(|errand| (errand.index, Verdict::Settled(self.later(&errand)))).collect()
+    }
+
+    /// What such a label waits for.
+    pub(super) fn later(&self, errand: &Errand) -> Outcome {
         let until = self.now().plus_ms(BUSY_DEFER_MS);
-        let cause = "the access point has not answered another call yet";
-        errands
-            .into_iter()
-            .map(|errand| (errand.index, Verdict::Settled(errand.carry.later(until, cause.to_owned()))))
-            .collect()
+        errand.carry.later(until, "the access point has not answered another call yet".to_owned())
     }
 }
