@@ -13,10 +13,11 @@ use axum::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
+use tokio::task::JoinError;
 
 use super::{
     Mac, Shared, mishaps, multipart,
-    station::{hex, md5},
+    station::{Station, hex, md5},
     websocket,
 };
 
@@ -61,6 +62,16 @@ async fn count(State(shared): Here, request: Request, next: Next) -> Response {
     answer
 }
 
+/// Asks the station, which may have pictures to convert first: beside the other access points, each a machine of its own.
+async fn station<R: Send + 'static>(shared: Arc<Shared>, ask: impl FnOnce(&mut Station) -> R + Send + 'static) -> R {
+    match tokio::task::spawn_blocking(move || ask(&mut shared.station())).await.map_err(JoinError::try_into_panic) {
+        Ok(answer) => answer,
+        Err(Ok(panic)) => std::panic::resume_unwind(panic),
+        // The process ends.
+        Err(Err(_)) => std::future::pending().await,
+    }
+}
+
 fn answer(status: u16, text: impl Into<Body>) -> Response {
     (StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), text.into()).into_response()
 }
@@ -80,22 +91,22 @@ async fn upload(State(shared): Here, headers: HeaderMap, body: Bytes) -> Respons
         tokio::time::sleep(delay).await;
     }
     let (parameters, file) = multipart::read(&body, &boundary);
-    let (status, text) = match file {
-        Some(file) => shared.station().upload(&parameters, file),
-        None => shared.station().status(None),
-    };
+    let (status, text) = station(shared, move |station| match file {
+        Some(file) => station.upload(&parameters, file),
+        None => station.status(None),
+    })
+    .await;
     answer(status, text)
 }
 
 async fn records(State(shared): Here, Query(query): Query_) -> Response {
-    let station = shared.station();
-    let found = match (query.get("mac"), query.get("pos")) {
+    let found = station(shared, move |station| match (query.get("mac"), query.get("pos")) {
         (Some(mac), _) => mac
             .parse::<Mac>()
             .map_or_else(|_| json!({ "error": "malformatted parameter" }), |mac| station.record_json(mac)),
         (None, position) => station.page_json(position.and_then(|digits| digits.parse().ok()).unwrap_or(0)),
-    };
-    json_answer(&found)
+    });
+    json_answer(&found.await)
 }
 
 fn json_answer(value: &Value) -> Response {
@@ -103,7 +114,7 @@ fn json_answer(value: &Value) -> Response {
 }
 
 async fn backup(State(shared): Here) -> Response {
-    json_answer(&shared.station().backup_json())
+    json_answer(&station(shared, |station| station.backup_json()).await)
 }
 
 async fn system(State(_): Here) -> Response {

@@ -281,10 +281,10 @@ impl Runtime {
     }
 
     /// Works on a batch and reports it.
-    pub(super) async fn batch(&self, lease: &LeaseRef, batch: Batch, hand: &Hand) -> Result<(), CallError> {
+    pub(super) async fn batch(&self, lease: &LeaseRef, batch: Batch, hand: &Arc<Hand>) -> Result<(), CallError> {
         let service = self.parts.service.as_ref();
         let Batch { mut outcomes, labels, splits } = batch;
-        let context = Context { platform: &self.parts.platform, lease, clock: self.parts.clock.as_ref(), hand };
+        let context = Context { platform: &self.parts.platform, lease, clock: &self.parts.clock, hand };
         let splitter = Splitter { service, context, ids: self.parts.ids.as_ref() };
         let done = splitter.split_many(&splits).await?;
         for ((notification, _), split) in splits.iter().zip(done) {

@@ -1,5 +1,7 @@
 //! What a service says: its queue, where each notification leads, and what a label's output shall be.
 
+use std::sync::Arc;
+
 use domain::{AliasName, Clock, DtoType, LeaseRef, Notification, Outcome, ParentShape, ServiceName, SplitItem, Urn};
 use futures::future::BoxFuture;
 
@@ -57,9 +59,9 @@ pub(crate) struct Context<'a> {
     /// The lease under which the batch is handled.
     pub(crate) lease: &'a LeaseRef,
     /// For times that are written or reported.
-    pub(crate) clock: &'a dyn Clock,
+    pub(crate) clock: &'a Arc<dyn Clock>,
     /// The batch in hand, for what is said beside it.
-    pub(crate) hand: &'a Hand,
+    pub(crate) hand: &'a Arc<Hand>,
 }
 
 /// Where a notification leads.

@@ -84,7 +84,7 @@ async fn visit(
     exporter: &HardwareExporter,
     (context, labels): (Context<'_>, &[Label]),
     tour: Tour,
-    patience: &Patience<'_>,
+    patience: &Patience,
 ) -> Result<Verdicts, CallError> {
     let (lane, manner) = exporter.lane_of(&tour);
     let Tour { driver, place, errands } = tour;

@@ -14,11 +14,12 @@
 use std::{
     collections::{BTreeMap, HashMap},
     hash::{DefaultHasher, Hash as _, Hasher as _},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
 };
 
 use domain::{Timestamp, Urn};
+use futures::FutureExt as _;
 use tokio::{
     sync::{self, MutexGuard as Guard, OwnedSemaphorePermit, Semaphore, oneshot},
     time::{Instant, timeout_at},
@@ -107,8 +108,19 @@ pub(super) enum Called {
     Answered(Vec<Delivered>),
     /// It goes on without us; its answers will lie in the lane.
     GoesOn,
-    /// There was no time left to begin it.
+    /// There was no time left to begin it, or it was not wanted any more.
     NotBegun,
+}
+
+/// A call to make.
+pub(super) struct Order<W, C> {
+    /// The pictures it is about.
+    pub(super) about: Vec<Sending>,
+    pub(super) times: CallTimes,
+    /// Whether it is to be made still; asked when its turn has come.
+    pub(super) wanted: W,
+    /// Answers for each of its pictures.
+    pub(super) call: C,
 }
 
 /// The times of a call.
@@ -196,9 +208,15 @@ impl Lane {
         self.facts().breaker.failed(now, cause, self.salt)
     }
 
-    /// The access point answered.
-    pub(super) fn answered(&self) {
-        self.facts().breaker.answered();
+    /// Notes for the breaker what a driver answered, before the next call begins.
+    pub(super) fn noted(&self, answers: &[Delivered], now: Timestamp) {
+        let mut facts = self.facts();
+        for answer in answers {
+            match answer {
+                Delivered::Unreachable { cause } => drop(facts.breaker.failed(now, cause, self.salt)),
+                _ => facts.breaker.answered(),
+            }
+        }
     }
 
     /// A number that differs between access points, so that they are not looked after all at once.
@@ -245,31 +263,60 @@ impl Lane {
     }
 
     /// Takes a permit at the lane's pace; none when that comes after `by`.
-    pub(super) async fn permit(&self, by: Instant) -> Option<OwnedSemaphorePermit> {
+    async fn permit(&self, by: Instant) -> Option<OwnedSemaphorePermit> {
         let permit = timeout_at(by, Arc::clone(&self.calls).acquire_owned()).await.ok()?.ok()?;
+        self.rested(permit, by).await
+    }
+
+    /// The permit once the lane has had its rest; none when that comes after `by`.
+    async fn rested(&self, permit: OwnedSemaphorePermit, by: Instant) -> Option<OwnedSemaphorePermit> {
         let free_at = self.facts().free_at;
         if let Some(free_at) = free_at {
             if free_at > by {
                 return None;
             }
-            tokio::time::sleep_until(free_at).await;
+            // Timers have whole milliseconds: waiting for a moment that has passed would take one.
+            if free_at > Instant::now() {
+                tokio::time::sleep_until(free_at).await;
+            }
         }
         Some(permit)
     }
 
-    /// Makes a call about these pictures at the lane's pace: `call` answers for each of them.
-    pub(super) async fn call(
-        self: &Arc<Self>,
-        about: Vec<Sending>,
-        times: CallTimes,
-        call: impl Future<Output = Vec<Delivered>> + Send + 'static,
-    ) -> Called {
-        let Some(permit) = self.permit(times.begin_by).await else { return Called::NotBegun };
+    /// Makes a call when its turn comes, at the lane's pace. Turns come in the order in which they were asked for.
+    pub(super) async fn call<W, C>(self: &Arc<Self>, Order { about, times, wanted, call }: Order<W, C>) -> Called
+    where
+        W: FnOnce() -> bool + Send + 'static,
+        C: Future<Output = Vec<Delivered>> + Send + 'static,
+    {
         let count = about.len();
-        let (told, mut answer) = oneshot::channel();
-        let lane = Arc::clone(self);
-        // On its own, so that it is neither cut short nor overlapped when nobody waits for it any more.
+        let (mut told, mut answer) = oneshot::channel();
+        let (lane, begun) = (Arc::clone(self), Arc::new(OnceLock::new()));
+        let begins = Arc::clone(&begun);
+        // Asked once here, so that it has its place before whatever is asked for next.
+        let mut turn = Box::pin(Arc::clone(&self.calls).acquire_owned());
+        let at_once = turn.as_mut().now_or_never();
+        // On its own, so that it is neither cut short nor overlapped when nobody waits for it any more, and begins without
+        // waiting for the batch, which may be busy with other access points.
         tokio::spawn(async move {
+            let permit = match at_once {
+                Some(permit) => permit.ok(),
+                None => tokio::select! {
+                    biased;
+                    () = told.closed() => return,
+                    permit = timeout_at(times.begin_by, turn) => permit.ok().and_then(Result::ok),
+                },
+            };
+            let permit = match permit {
+                Some(permit) => lane.rested(permit, times.begin_by).await,
+                None => None,
+            };
+            let wanted = permit.filter(|_| !told.is_closed() && wanted() && begins.set(true).is_ok());
+            let Some(permit) = wanted else {
+                // Whoever does not wait any more has said so.
+                drop(told.send(None));
+                return;
+            };
             let begun = Instant::now();
             let answers = tokio::select! {
                 biased;
@@ -278,17 +325,24 @@ impl Lane {
             };
             lane.rest(begun, count, times.pause);
             drop(permit);
-            if let Err(answers) = told.send(answers) {
+            if let Err(Some(answers)) = told.send(Some(answers)) {
                 lane.keep_late(about, answers);
             }
         });
-        tokio::select! {
-            answers = &mut answer => Called::Answered(answers.unwrap_or_else(|_| ended(count))),
+        let told = tokio::select! {
+            told = &mut answer => told.unwrap_or_else(|_| Some(ended(count))),
             () = tokio::time::sleep_until(times.wait_until) => {
+                if begun.set(false).is_ok() {
+                    return Called::NotBegun;
+                }
                 answer.close();
-                answer.try_recv().map_or(Called::GoesOn, Called::Answered)
+                match answer.try_recv() {
+                    Ok(told) => told,
+                    Err(_) => return Called::GoesOn,
+                }
             }
-        }
+        };
+        told.map_or(Called::NotBegun, Called::Answered)
     }
 
     /// Notes how long a call of `count` pictures took and when the next may start.
@@ -368,7 +422,8 @@ mod tests {
                 Vec::new()
             };
             let times = CallTimes { begin_by: far, wait_until: far, deadline: far, pause: Duration::ZERO };
-            assert!(matches!(lane.call(Vec::new(), times, upload).await, Called::Answered(_)));
+            let order = Order { about: Vec::new(), times, wanted: || true, call: upload };
+            assert!(matches!(lane.call(order).await, Called::Answered(_)));
         }
     }
 
@@ -419,7 +474,8 @@ mod tests {
             deadline: now + Duration::from_secs(30),
             pause: Duration::ZERO,
         };
-        let called = lane.call(vec![sending.clone()], times, std::future::pending()).await;
+        let order = Order { about: vec![sending.clone()], times, wanted: || true, call: std::future::pending() };
+        let called = lane.call(order).await;
         assert_eq!((called, now.elapsed()), (Called::GoesOn, Duration::from_secs(3)));
         assert!(lane.is_occupied() && lane.take_late(&sending).is_none());
         tokio::time::sleep(Duration::from_secs(28)).await;

@@ -3,7 +3,7 @@
 //! A batch holds its store, so it must not wait for the slowest access point: it ends when its time is over, and shortly
 //! after others began to wait for its end. What was not sent by then is handed back, due when its lane has come that far.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 
@@ -20,16 +20,16 @@ const STREAMED_MAX: Duration = Duration::from_millis(250);
 pub(super) const HARDWARE_MIN: Duration = Duration::from_millis(3);
 
 /// The end of a batch, moved closer when others wait for it.
-#[derive(Debug)]
-pub(super) struct Patience<'a> {
+#[derive(Debug, Clone)]
+pub(super) struct Patience {
     begun: Instant,
-    hand: &'a Hand,
+    hand: Arc<Hand>,
 }
 
-impl<'a> Patience<'a> {
+impl Patience {
     /// Of a batch, or another round of it, that begins now.
-    pub(super) fn begin(hand: &'a Hand) -> Self {
-        Self { begun: Instant::now(), hand }
+    pub(super) fn begin(hand: &Arc<Hand>) -> Self {
+        Self { begun: Instant::now(), hand: Arc::clone(hand) }
     }
 
     /// When the batch ends, as things are.

@@ -3,15 +3,15 @@
 
 use std::{sync::Arc, time::Duration};
 
-use domain::{DtoType, Outcome, Timestamp};
+use domain::{Clock, DtoType, Outcome, Timestamp};
 use futures::{StreamExt as _, stream};
 use proto::records::v1::{DeliveryState, StoreEslStatus};
 use tokio::{sync::MutexGuard as Guard, time::Instant};
 
 use super::{
-    breaker::Gate,
+    breaker::{Gate, Shut},
     drivers::{Delivered, Driver, Fence, Probe, Shipment},
-    lanes::{CallTimes, Called, Lane, Sending},
+    lanes::{CallTimes, Called, Lane, Order, Sending},
     prepare::{Group, Parcel},
     say,
     status::{self, Step},
@@ -171,24 +171,13 @@ impl Visit<'_> {
         }
         stream::iter(calls)
             .map(|parcels| self.ship_call(parcels, times))
-            .buffered(self.manner.at_once.max(1))
+            // One more than may be out: it has its turn the moment another is over.
+            .buffered(self.manner.at_once.max(1) + 1)
             .concat()
             .await
     }
 
     async fn ship_call(&self, parcels: Vec<Parcel>, times: CallTimes) -> Verdicts {
-        if let Gate::Shut(shut) = self.lane.gate(self.now()) {
-            // What was announced did not go out.
-            return parcels
-                .into_iter()
-                .filter_map(|parcel| {
-                    let status = status::unreachable(parcel.errand.carry.before.clone(), &shut.cause, self.now());
-                    let outcome = parcel.errand.carry.later(shut.until, shut.cause.clone());
-                    let label = self.label(&parcel.errand)?;
-                    Some((parcel.errand.index, say(label, &status, parcel.errand.carry.inputs, outcome)))
-                })
-                .collect();
-        }
         // An access point that has finished its share ends the others' soon.
         let end = self.patience.end();
         let times = CallTimes { begin_by: end, wait_until: end + self.overtime(), ..times };
@@ -204,10 +193,17 @@ impl Visit<'_> {
             at: status::sent_at(sent).unwrap_or_default(),
         };
         let about = kept.iter().map(sending).collect();
-        let (driver, lane) = (Arc::clone(&self.driver), Arc::clone(&self.lane));
         let (place, generation) = (self.place.clone(), self.context.lease.generation);
         let shipment = Shipment { place, generation, deliveries };
-        match self.lane.call(about, times, hand_over(driver, lane, shipment, self.now())).await {
+        let (lane, clock, patience) =
+            (Arc::clone(&self.lane), Arc::clone(self.context.clock), self.patience.clone());
+        let wanted = move || Instant::now() < patience.end() && lane.gate(clock.now()) == Gate::Free;
+        let call = HandOver {
+            driver: Arc::clone(&self.driver),
+            lane: Arc::clone(&self.lane),
+            clock: Arc::clone(self.context.clock),
+        };
+        match self.lane.call(Order { about, times, wanted, call: call.of(shipment) }).await {
             Called::Answered(answers) => {
                 let answered = kept.into_iter().zip(answers);
                 answered.filter_map(|((errand, sent, _), answer)| self.settled(errand, sent, answer)).collect()
@@ -220,6 +216,9 @@ impl Visit<'_> {
                 kept.into_iter().map(|(errand, ..)| self.goes_on(&errand)).collect()
             }
             Called::NotBegun => {
+                if let Gate::Shut(shut) = self.lane.gate(self.now()) {
+                    return kept.into_iter().filter_map(|(errand, ..)| self.not_reached(errand, &shut)).collect();
+                }
                 let kept = kept.into_iter().enumerate();
                 kept.filter_map(|(position, (errand, _, announced))| self.not_begun(errand, announced, position))
                     .collect()
@@ -232,6 +231,14 @@ impl Visit<'_> {
         let until = self.now().plus_ms(RUNNING_DEFER_MS);
         let cause = "the access point has not answered yet".to_owned();
         (errand.index, Verdict::Settled(errand.carry.later(until, cause)))
+    }
+
+    /// What was announced did not go out.
+    fn not_reached(&self, errand: Errand, shut: &Shut) -> Option<(usize, Verdict)> {
+        let status = status::unreachable(errand.carry.before.clone(), &shut.cause, self.now());
+        let outcome = errand.carry.later(shut.until, shut.cause.clone());
+        let label = self.label(&errand)?;
+        Some((errand.index, say(label, &status, errand.carry.inputs, outcome)))
     }
 
     /// There was no time for it: due again when the lane has come that far.
@@ -291,19 +298,31 @@ fn over(sent: StoreEslStatus, answer: Delivered, now: Timestamp) -> StoreEslStat
     }
 }
 
-/// Sends; where something was not taken, asks the access point whether it takes anything at all. One that has just
-/// booted refuses every picture, and that is no fault of the labels.
-async fn hand_over(driver: Arc<dyn Driver>, lane: Arc<Lane>, shipment: Shipment, now: Timestamp) -> Vec<Delivered> {
-    let place = shipment.place.clone();
-    let mut answers = driver.send(shipment).await;
-    if answers.iter().any(|answer| matches!(answer, Delivered::Retryable { .. })) {
-        let probe = driver.probe(&place).await;
-        lane.probed(&probe, now);
-        if let Probe::Away { cause } = probe {
-            for answer in answers.iter_mut().filter(|answer| matches!(answer, Delivered::Retryable { .. })) {
-                *answer = Delivered::Unreachable { cause: cause.clone() };
+/// A call that sends.
+struct HandOver {
+    driver: Arc<dyn Driver>,
+    lane: Arc<Lane>,
+    clock: Arc<dyn Clock>,
+}
+
+impl HandOver {
+    /// Sends; where something was not taken, asks the access point whether it takes anything at all. One that has just
+    /// booted refuses every picture, and that is no fault of the labels.
+    async fn of(self, shipment: Shipment) -> Vec<Delivered> {
+        let Self { driver, lane, clock } = self;
+        let place = shipment.place.clone();
+        let mut answers = driver.send(shipment).await;
+        if answers.iter().any(|answer| matches!(answer, Delivered::Retryable { .. })) {
+            let asked = clock.now();
+            let probe = driver.probe(&place).await;
+            lane.probed(&probe, asked);
+            if let Probe::Away { cause } = probe {
+                for answer in answers.iter_mut().filter(|answer| matches!(answer, Delivered::Retryable { .. })) {
+                    *answer = Delivered::Unreachable { cause: cause.clone() };
+                }
             }
         }
+        lane.noted(&answers, clock.now());
+        answers
     }
-    answers
 }

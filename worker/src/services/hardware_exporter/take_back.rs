@@ -19,7 +19,7 @@ use super::{
     HardwareExporter,
     breaker::Gate,
     drivers::{Driver, Pending, Place, Survey, TakenBack},
-    lanes::{CallTimes, Called, Lane},
+    lanes::{CallTimes, Called, Lane, Order},
     moved,
     next_look::next_attempt,
     patience::Patience,
@@ -127,7 +127,7 @@ struct At<'a> {
     context: Context<'a>,
     read: &'a Records,
     names: &'a [LabelRef],
-    patience: &'a Patience<'a>,
+    patience: &'a Patience,
 }
 
 impl At<'_> {
@@ -157,7 +157,8 @@ impl At<'_> {
         let end = self.patience.end();
         let deadline = Instant::now() + manner.call_limit;
         let times = CallTimes { begin_by: end, wait_until: end, deadline, pause: manner.pause };
-        let mut answers = match (lane.call(Vec::new(), times, call).await, answers.try_recv()) {
+        let order = Order { about: Vec::new(), times, wanted: || true, call };
+        let mut answers = match (lane.call(order).await, answers.try_recv()) {
             (Called::Answered(_), Ok(answers)) => answers.into_iter(),
             _ => return all(&|_| Became::NotAsked { next: now.plus_ms(BUSY_MS) }),
         };

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::{
     breaker::{Gate, Shut},
     drivers::{Delivered, Driver, Manner, Pending, Place, Probe, Survey},
-    lanes::{CallTimes, Called, Lane},
+    lanes::{CallTimes, Called, Lane, Order},
     moved,
     next_look::{after_losses, next_attempt, next_look},
     patience::Patience,
@@ -40,7 +40,7 @@ pub(super) struct Visit<'a> {
     pub(super) driver: Arc<dyn Driver>,
     pub(super) manner: Manner,
     pub(super) place: Place,
-    pub(super) patience: &'a Patience<'a>,
+    pub(super) patience: &'a Patience,
 }
 
 /// A picture to carry, and the label of the batch it is for.
@@ -121,7 +121,7 @@ impl Visit<'_> {
             lane.probed(&driver.probe(&place).await, now);
             Vec::new()
         };
-        match self.lane.call(Vec::new(), self.times(), probe).await {
+        match self.lane.call(Order { about: Vec::new(), times: self.times(), wanted: || true, call: probe }).await {
             Called::Answered(_) => self.lane.gate(self.now()),
             Called::GoesOn | Called::NotBegun => Gate::Trial,
         }
@@ -150,7 +150,8 @@ impl Visit<'_> {
             return verdicts;
         }
         let about = asked.iter().map(|errand| errand.carry.sending()).collect();
-        match self.lane.call(about, self.times(), self.survey(pending)).await {
+        let call = self.survey(pending);
+        match self.lane.call(Order { about, times: self.times(), wanted: || true, call }).await {
             Called::Answered(answers) => {
                 for (errand, answer) in asked.into_iter().zip(answers) {
                     let before = errand.carry.before.clone();
@@ -164,14 +165,19 @@ impl Visit<'_> {
 
     /// A probe, then a look: what is on its way tells of a reset, too, but later.
     fn survey(&self, pending: Vec<Pending>) -> impl Future<Output = Vec<Delivered>> + Send + 'static {
-        let (driver, lane, place, now) =
-            (Arc::clone(&self.driver), Arc::clone(&self.lane), self.place.clone(), self.now());
+        let (driver, lane, place, clock) =
+            (Arc::clone(&self.driver), Arc::clone(&self.lane), self.place.clone(), Arc::clone(self.context.clock));
         async move {
+            let asked = clock.now();
             let probe = driver.probe(&place).await;
-            lane.probed(&probe, now);
+            lane.probed(&probe, asked);
             match probe {
                 Probe::Away { cause } => vec![Delivered::Unreachable { cause }; pending.len()],
-                Probe::Up { .. } => driver.look(Survey { place, pending }).await,
+                Probe::Up { .. } => {
+                    let answers = driver.look(Survey { place, pending }).await;
+                    lane.noted(&answers, clock.now());
+                    answers
+                }
             }
         }
     }
@@ -180,9 +186,6 @@ impl Visit<'_> {
     pub(super) fn settled(&self, errand: Errand, sent: StoreEslStatus, answer: Delivered) -> Option<(usize, Verdict)> {
         let now = self.now();
         let label = self.label(&errand)?;
-        if !matches!(answer, Delivered::Unreachable { .. }) {
-            self.lane.answered();
-        }
         let (status, outcome) = match answer {
             Delivered::Confirmed { evidence, proof } => {
                 let status = status::confirmed(sent, evidence, &proof, now);
