@@ -195,8 +195,7 @@ impl Visit<'_> {
         let about = kept.iter().map(sending).collect();
         let (place, generation) = (self.place.clone(), self.context.lease.generation);
         let shipment = Shipment { place, generation, deliveries };
-        let (lane, clock, patience) =
-            (Arc::clone(&self.lane), Arc::clone(self.context.clock), self.patience.clone());
+        let (lane, clock, patience) = (Arc::clone(&self.lane), Arc::clone(self.context.clock), self.patience.clone());
         let wanted = move || Instant::now() < patience.end() && lane.gate(clock.now()) == Gate::Free;
         let call = HandOver {
             driver: Arc::clone(&self.driver),

@@ -78,7 +78,8 @@ async fn split(platform: &Platform, service: &dyn Service, leased: &Leased) {
         panic!("{notification:?} is not split")
     };
     let ids = domain::SeededIds::new(3);
-    let clock: std::sync::Arc<dyn domain::Clock> = std::sync::Arc::new(domain::ManualClock::at(domain::Timestamp::default()));
+    let clock: std::sync::Arc<dyn domain::Clock> =
+        std::sync::Arc::new(domain::ManualClock::at(domain::Timestamp::default()));
     let context = Context { platform, lease: &leased.lease, clock: &clock, hand: &std::sync::Arc::default() };
     let splitter = Splitter { service, context, ids: &ids };
     splitter.split_many(&[(notification, expansion)]).await.unwrap();

@@ -9,19 +9,22 @@
 //! - A call is dropped at its deadline, looked at before anything else, so that a process that was suspended does not
 //!   send what was meant for the time before.
 //!
-//! Deliberately not here: what is sent and in which order (`visit`).
+//! Reading order: [`Lane`], then `call`. Deliberately not here: what is sent and in which order (`visit`).
+
+mod call;
+
+pub(super) use self::call::{CallTimes, Called, Order};
 
 use std::{
     collections::{BTreeMap, HashMap},
     hash::{DefaultHasher, Hash as _, Hasher as _},
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use domain::{Timestamp, Urn};
-use futures::FutureExt as _;
 use tokio::{
-    sync::{self, MutexGuard as Guard, OwnedSemaphorePermit, Semaphore, oneshot},
+    sync::{self, MutexGuard as Guard, OwnedSemaphorePermit, Semaphore},
     time::{Instant, timeout_at},
 };
 
@@ -99,41 +102,6 @@ pub(super) struct Sending {
     pub(super) digest: Vec<u8>,
     /// When it was sent, as the status says: the same picture may be sent again.
     pub(super) at: Timestamp,
-}
-
-/// What became of a call.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Called {
-    /// An answer for each delivery.
-    Answered(Vec<Delivered>),
-    /// It goes on without us; its answers will lie in the lane.
-    GoesOn,
-    /// There was no time left to begin it, or it was not wanted any more.
-    NotBegun,
-}
-
-/// A call to make.
-pub(super) struct Order<W, C> {
-    /// The pictures it is about.
-    pub(super) about: Vec<Sending>,
-    pub(super) times: CallTimes,
-    /// Whether it is to be made still; asked when its turn has come.
-    pub(super) wanted: W,
-    /// Answers for each of its pictures.
-    pub(super) call: C,
-}
-
-/// The times of a call.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct CallTimes {
-    /// It is not begun after this.
-    pub(super) begin_by: Instant,
-    /// Nobody waits for it after this.
-    pub(super) wait_until: Instant,
-    /// It is dropped then.
-    pub(super) deadline: Instant,
-    /// The lane rests that long after it.
-    pub(super) pause: Duration,
 }
 
 impl Lanes {
@@ -283,68 +251,6 @@ impl Lane {
         Some(permit)
     }
 
-    /// Makes a call when its turn comes, at the lane's pace. Turns come in the order in which they were asked for.
-    pub(super) async fn call<W, C>(self: &Arc<Self>, Order { about, times, wanted, call }: Order<W, C>) -> Called
-    where
-        W: FnOnce() -> bool + Send + 'static,
-        C: Future<Output = Vec<Delivered>> + Send + 'static,
-    {
-        let count = about.len();
-        let (mut told, mut answer) = oneshot::channel();
-        let (lane, begun) = (Arc::clone(self), Arc::new(OnceLock::new()));
-        let begins = Arc::clone(&begun);
-        // Asked once here, so that it has its place before whatever is asked for next.
-        let mut turn = Box::pin(Arc::clone(&self.calls).acquire_owned());
-        let at_once = turn.as_mut().now_or_never();
-        // On its own, so that it is neither cut short nor overlapped when nobody waits for it any more, and begins without
-        // waiting for the batch, which may be busy with other access points.
-        tokio::spawn(async move {
-            let permit = match at_once {
-                Some(permit) => permit.ok(),
-                None => tokio::select! {
-                    biased;
-                    () = told.closed() => return,
-                    permit = timeout_at(times.begin_by, turn) => permit.ok().and_then(Result::ok),
-                },
-            };
-            let permit = match permit {
-                Some(permit) => lane.rested(permit, times.begin_by).await,
-                None => None,
-            };
-            let wanted = permit.filter(|_| !told.is_closed() && wanted() && begins.set(true).is_ok());
-            let Some(permit) = wanted else {
-                // Whoever does not wait any more has said so.
-                drop(told.send(None));
-                return;
-            };
-            let begun = Instant::now();
-            let answers = tokio::select! {
-                biased;
-                () = tokio::time::sleep_until(times.deadline) => unanswered(count),
-                answers = call => fitting(answers, count),
-            };
-            lane.rest(begun, count, times.pause);
-            drop(permit);
-            if let Err(Some(answers)) = told.send(Some(answers)) {
-                lane.keep_late(about, answers);
-            }
-        });
-        let told = tokio::select! {
-            told = &mut answer => told.unwrap_or_else(|_| Some(ended(count))),
-            () = tokio::time::sleep_until(times.wait_until) => {
-                if begun.set(false).is_ok() {
-                    return Called::NotBegun;
-                }
-                answer.close();
-                match answer.try_recv() {
-                    Ok(told) => told,
-                    Err(_) => return Called::GoesOn,
-                }
-            }
-        };
-        told.map_or(Called::NotBegun, Called::Answered)
-    }
-
     /// Notes how long a call of `count` pictures took and when the next may start.
     fn rest(&self, begun: Instant, count: usize, pause: Duration) {
         let now = Instant::now();
@@ -364,124 +270,5 @@ impl Lane {
     }
 }
 
-fn ended(count: usize) -> Vec<Delivered> {
-    vec![Delivered::Retryable { cause: "the driver panicked".to_owned() }; count]
-}
-
-fn unanswered(count: usize) -> Vec<Delivered> {
-    vec![Delivered::Unreachable { cause: "the call was not answered in time".to_owned() }; count]
-}
-
-/// A driver that answers another number than it was asked for says nothing.
-fn fitting(answers: Vec<Delivered>, count: usize) -> Vec<Delivered> {
-    if answers.len() == count {
-        return answers;
-    }
-    vec![
-        Delivered::Retryable { cause: "the driver answered another number of deliveries than it got".to_owned() };
-        count
-    ]
-}
-
 #[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    use super::*;
-    use crate::services::hardware_exporter::drivers::{Fence, Looks};
-
-    /// What an upload takes.
-    const UPLOAD: Duration = Duration::from_millis(20);
-    /// What reading, announcing and reporting takes between two batches.
-    const BETWEEN: Duration = Duration::from_millis(50);
-
-    fn manner() -> Manner {
-        Manner {
-            per_call: 1,
-            at_once: 1,
-            pause: Duration::ZERO,
-            call_limit: Duration::from_secs(30),
-            looks: Some(Looks { first: Duration::from_secs(45), longest: Duration::from_mins(10) }),
-            fence: Fence::Exporter,
-        }
-    }
-
-    /// One lane's share of a batch: made ready in its turn, then sent one after the other.
-    async fn share(lane: Arc<Lane>, waiting: u32, at_work: Arc<AtomicUsize>) {
-        let far = Instant::now() + Duration::from_mins(1);
-        let turn = lane.turn(far).await.unwrap();
-        tokio::time::sleep(BETWEEN).await;
-        let _road = lane.road(far).await.unwrap();
-        drop(turn);
-        for _ in 0..waiting {
-            let counted = Arc::clone(&at_work);
-            let upload = async move {
-                assert_eq!(counted.fetch_add(1, Ordering::SeqCst), 0, "two uploads at once");
-                tokio::time::sleep(UPLOAD).await;
-                counted.fetch_sub(1, Ordering::SeqCst);
-                Vec::new()
-            };
-            let times = CallTimes { begin_by: far, wait_until: far, deadline: far, pause: Duration::ZERO };
-            let order = Order { about: Vec::new(), times, wanted: || true, call: upload };
-            assert!(matches!(lane.call(order).await, Called::Answered(_)));
-        }
-    }
-
-    /// In virtual time: four access points that take 20 ms a picture, unevenly many labels a batch, two batches at once.
-    #[tokio::test(start_paused = true)]
-    async fn four_access_points_are_kept_busy_and_no_two_calls_overlap_on_one() {
-        let lanes = Lanes::default();
-        let names: Vec<Urn> = (0..4).map(|id| format!("t/T/s/S/accesspoints/A{id}").parse().unwrap()).collect();
-        let of_lane: Vec<(Arc<Lane>, Arc<AtomicUsize>)> =
-            names.iter().map(|name| (lanes.of(name, &manner()), Arc::default())).collect();
-        let (begun, mut sent) = (Instant::now(), 0);
-        let mut last = None;
-        for round in 0..20 {
-            // 148 labels by chance: a quarter each, give or take nine.
-            let shares: Vec<_> = of_lane
-                .iter()
-                .zip(0..)
-                .map(|((lane, at_work), index)| {
-                    let waiting = 37 + (round * 7 + index * 5) % 19 - 9;
-                    sent += waiting;
-                    tokio::spawn(share(Arc::clone(lane), waiting, Arc::clone(at_work)))
-                })
-                .collect();
-            let before = last.replace(futures::future::join_all(shares));
-            if let Some(before) = before {
-                assert!(before.await.iter().all(Result::is_ok));
-            }
-        }
-        if let Some(last) = last {
-            assert!(last.await.iter().all(Result::is_ok));
-        }
-        let (busy, possible) = (UPLOAD * sent, begun.elapsed() * 4);
-        assert!(busy * 100 >= possible * 93, "{busy:?} of {possible:?}");
-    }
-
-    /// In virtual time: a call that hangs is waited for no longer than the batch, holds its own lane until its deadline,
-    /// and its late answer is kept.
-    #[tokio::test(start_paused = true)]
-    async fn a_hanging_call_holds_its_own_lane_only_and_is_dropped_at_its_deadline() {
-        let lanes = Lanes::default();
-        let lane = lanes.of(&"t/T/s/S/accesspoints/A".parse().unwrap(), &manner());
-        let label = LabelRef::of(&"t/T/s/S/esls/E".parse().unwrap()).unwrap();
-        let sending = Sending { label, digest: vec![1; 32], at: Timestamp::from_ms(7) };
-        let now = Instant::now();
-        let times = CallTimes {
-            begin_by: now + Duration::from_secs(3),
-            wait_until: now + Duration::from_secs(3),
-            deadline: now + Duration::from_secs(30),
-            pause: Duration::ZERO,
-        };
-        let order = Order { about: vec![sending.clone()], times, wanted: || true, call: std::future::pending() };
-        let called = lane.call(order).await;
-        assert_eq!((called, now.elapsed()), (Called::GoesOn, Duration::from_secs(3)));
-        assert!(lane.is_occupied() && lane.take_late(&sending).is_none());
-        tokio::time::sleep(Duration::from_secs(28)).await;
-        assert!(!lane.is_occupied());
-        let other = Sending { at: Timestamp::from_ms(8), ..sending.clone() };
-        assert!(matches!(lane.take_late(&sending), Some(Delivered::Unreachable { .. })));
-        assert_eq!(lane.take_late(&other), None);
-    }
-}
+mod tests;
