@@ -75,13 +75,11 @@ pub(crate) trait Lanes: Send {
         kind: LaneKind,
         after: i64,
     ) -> impl Future<Output = Result<Option<Head>>> + Send;
-    /// What would be claimable at a head of a store, were the store not held; [`Rows::row_ready`] of the head begins there.
-    /// None where nothing would be. Called by a unit that has the lease in hand.
+    /// What would be claimable at a head of a store, were it not held, if anything. Called by a unit that has the lease in hand.
     fn head_held(&mut self, head: &HeadKey) -> impl Future<Output = Result<Option<Head>>> + Send;
     /// Whether something of a store may be claimable in another lane than `lane`, were the store not held.
     fn head_elsewhere(&mut self, queue: i64, store: &StoreId, lane: i64) -> impl Future<Output = Result<bool>> + Send;
-    /// Lets nothing of the lane be claimed in the queue until then: its throttle. Called by the unit that just leased
-    /// labels there.
+    /// Lets nothing of the lane be claimed in the queue until then: its throttle. For the unit that just leased there.
     fn place_close(&mut self, queue: i64, lane: i64, until: Timestamp) -> impl Future<Output = Result<()>> + Send;
     /// Opens the places of a queue that were closed until `now` or earlier.
     fn place_open(&mut self, queue: i64, now: Timestamp) -> impl Future<Output = Result<()>> + Send;
