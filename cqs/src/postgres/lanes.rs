@@ -356,21 +356,21 @@ SELECT NOT EXISTS (
 const ELSEWHERE: &str = "
 SELECT EXISTS (
     SELECT 1 FROM cqs_place p
-    JOIN cqs_lane l ON l.tenant = p.tenant AND l.lane = p.lane
-    JOIN cqs_head h ON h.tenant = p.tenant AND h.lane = p.lane AND h.queue = p.queue AND h.store = $3
+    JOIN cqs_lane l ON l.tenant = $1 AND l.lane = p.lane
+    JOIN cqs_head h ON h.tenant = $1 AND h.lane = p.lane AND h.queue = p.queue AND h.store = $3
     WHERE p.tenant = $1 AND p.queue = $2 AND p.lane <> $4 AND p.first_sla IS NOT NULL AND NOT p.closed
         AND p.closed_until IS NULL AND h.claim_sla IS NOT NULL
         AND (l.max_in_flight IS NULL OR l.max_in_flight > (
-            SELECT count(*) FROM cqs_lease s JOIN cqs_leased r ON r.tenant = s.tenant AND r.lease = s.generation
-            WHERE s.tenant = p.tenant AND s.lane = p.lane AND s.lane <> 0 AND s.queue = p.queue AND NOT r.is_parent))
+            SELECT count(*) FROM cqs_lease s JOIN cqs_leased r ON r.tenant = $1 AND r.lease = s.generation
+            WHERE s.tenant = $1 AND s.lane = p.lane AND s.lane <> 0 AND s.queue = p.queue AND NOT r.is_parent))
         AND (EXISTS (
                 SELECT 1 FROM cqs_waiting w
-                WHERE w.tenant = h.tenant AND w.lane = h.lane AND w.queue = h.queue AND w.store = h.store
+                WHERE w.tenant = $1 AND w.lane = h.lane AND w.queue = h.queue AND w.store = h.store
                     AND NOT w.is_parent AND w.due_at IS NULL AND (w.sla, w.id) >= (h.label_sla, h.label_id))
             OR (EXISTS (
                 SELECT 1 FROM cqs_waiting w
-                WHERE w.tenant = h.tenant AND w.lane = h.lane AND w.queue = h.queue AND w.store = h.store
+                WHERE w.tenant = $1 AND w.lane = h.lane AND w.queue = h.queue AND w.store = h.store
                     AND w.is_parent AND w.due_at IS NULL AND (w.sla, w.id) >= (h.parent_sla, h.parent_id))
                 AND NOT EXISTS (
-                    SELECT 1 FROM cqs_lease s JOIN cqs_leased r ON r.tenant = s.tenant AND r.lease = s.generation
-                    WHERE s.tenant = p.tenant AND s.lane = p.lane AND s.lane <> 0 AND s.queue = p.queue AND r.is_parent))))";
+                    SELECT 1 FROM cqs_lease s JOIN cqs_leased r ON r.tenant = $1 AND r.lease = s.generation
+                    WHERE s.tenant = $1 AND s.lane = p.lane AND s.lane <> 0 AND s.queue = p.queue AND r.is_parent))))";

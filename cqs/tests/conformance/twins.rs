@@ -82,6 +82,14 @@ struct Memory {
     seen: Seen,
 }
 
+impl Memory {
+    /// Remembers a lease; of the older ones as many as the next steps may name.
+    fn keep(&mut self, leased: &Leased) {
+        self.leases.insert(0, leased.clone());
+        self.leases.truncate(4);
+    }
+}
+
 /// Ids in the order in which they were first seen: a twin gives what ids it likes, as long as the same thing keeps the
 /// same one.
 #[derive(Default)]
@@ -146,33 +154,8 @@ async fn run(world: &mut World, memory: &mut Memory, step: Step) -> String {
             }
             text(world.inject(ask).await.map(|answer| format!("{answer:?}")))
         }
-        Step::Dequeue { queue, max } => {
-            let found = world.dequeue(QUEUES[queue], max).await;
-            if let Some(leased) = &found {
-                allowed_by_its_controls(world, memory, leased).await;
-                let lane = world.lease_check(&leased.lease).await.unwrap();
-                if let Some(tracking_id) = lane.tracking_id.as_ref().and_then(|id| id.as_str().strip_prefix("op-")) {
-                    memory.lanes.insert(tracking_id.parse().unwrap(), lane.lane);
-                }
-                memory.leases.insert(0, leased.clone());
-                memory.leases.truncate(4);
-            }
-            format!("{:?}", found.map(|leased| memory.seen.leased(&leased)))
-        }
-        Step::Further { lease } => {
-            let Some(leased) = memory.leases.get(lease).cloned() else { return String::new() };
-            match world.further(&leased.lease, 2).await {
-                Ok((more, give_way)) => {
-                    if !more.rows.is_empty() {
-                        allowed_by_its_controls(world, memory, &more).await;
-                        memory.leases.insert(0, more.clone());
-                        memory.leases.truncate(4);
-                    }
-                    format!("{:?} {give_way}", memory.seen.leased(&more))
-                }
-                Err(refusal) => refusal.to_string(),
-            }
-        }
+        Step::Dequeue { queue, max } => dequeue(world, memory, (queue, max)).await,
+        Step::Further { lease } => further(world, memory, lease).await,
         Step::Complete { lease, outcomes } => {
             let Some(leased) = memory.leases.get(lease) else { return String::new() };
             let now = world.now();
@@ -213,6 +196,35 @@ async fn run(world: &mut World, memory: &mut Memory, step: Step) -> String {
             world.restart().await;
             String::new()
         }
+    }
+}
+
+/// Leases what comes first in a queue, and remembers it.
+async fn dequeue(world: &mut World, memory: &mut Memory, (queue, max): (usize, usize)) -> String {
+    let found = world.dequeue(QUEUES[queue], max).await;
+    if let Some(leased) = &found {
+        allowed_by_its_controls(world, memory, leased).await;
+        let lane = world.lease_check(&leased.lease).await.unwrap();
+        if let Some(tracking_id) = lane.tracking_id.as_ref().and_then(|id| id.as_str().strip_prefix("op-")) {
+            memory.lanes.insert(tracking_id.parse().unwrap(), lane.lane);
+        }
+        memory.keep(leased);
+    }
+    format!("{:?}", found.map(|leased| memory.seen.leased(&leased)))
+}
+
+/// Leases more to a lease that is remembered.
+async fn further(world: &mut World, memory: &mut Memory, lease: usize) -> String {
+    let Some(leased) = memory.leases.get(lease).cloned() else { return String::new() };
+    match world.further(&leased.lease, 2).await {
+        Ok((more, give_way)) => {
+            if !more.rows.is_empty() {
+                allowed_by_its_controls(world, memory, &more).await;
+                memory.keep(&more);
+            }
+            format!("{:?} {give_way}", memory.seen.leased(&more))
+        }
+        Err(refusal) => refusal.to_string(),
     }
 }
 
