@@ -42,7 +42,7 @@ use crate::{
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
     ),
     servers((url = "/", description = "This gateway")),
-    components(schemas(ProblemBody)),
+    components(schemas(ProblemBody, r::triggers::TriggerAnswer, r::triggers::Accepted)),
     modifiers(&Bearer),
     tags(
         (name = "operator", description = "Who the token says you are."),

@@ -12,7 +12,7 @@ use proto::studio_renderer::v1::TriggerDesignRefreshRequest;
 use super::{
     trigger_body::{Place, TriggerBody, trigger_body},
     trigger_call::{self, Answer, Asked, answer_from_wire, not_configured, request_to_wire},
-    triggers::{Accepted, TriggerAnswer},
+    triggers::TriggerResponses,
 };
 use crate::{
     auth::Operator,
@@ -45,12 +45,7 @@ trigger_body! {
             "reason": "CHG-121: the logo was renewed", "tracking_id": "CHG-121", "dry_run": true
         })
     ),
-    responses(
-        (status = 200, description = "A dry run's counts, or the answer of before with `replayed: true`.", body = TriggerAnswer),
-        (status = 202, description = "Accepted; follow `Location`.", body = Accepted,
-            headers(("Location" = String, description = "The operation."), ("Retry-After" = u32, description = "Seconds until a first look makes sense."))),
-        TriggerProblems
-    )
+    responses(TriggerResponses, TriggerProblems)
 )]
 pub(crate) async fn trigger_design_refresh(
     State(gateway): State<Arc<Gateway>>,

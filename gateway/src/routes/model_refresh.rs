@@ -12,7 +12,7 @@ use proto::ecc_image_render::v1::TriggerModelRefreshRequest;
 use super::{
     trigger_body::{Place, TriggerBody, trigger_body},
     trigger_call::{self, Answer, Asked, answer_from_wire, not_configured, request_to_wire},
-    triggers::{Accepted, TriggerAnswer},
+    triggers::TriggerResponses,
 };
 use crate::{
     auth::Operator,
@@ -46,12 +46,7 @@ trigger_body! {
             "reason": "CHG-118: the price font was fixed", "tracking_id": "CHG-118", "dry_run": true
         })
     ),
-    responses(
-        (status = 200, description = "A dry run's counts, or the answer of before with `replayed: true`.", body = TriggerAnswer),
-        (status = 202, description = "Accepted; follow `Location`.", body = Accepted,
-            headers(("Location" = String, description = "The operation."), ("Retry-After" = u32, description = "Seconds until a first look makes sense."))),
-        TriggerProblems
-    )
+    responses(TriggerResponses, TriggerProblems)
 )]
 pub(crate) async fn trigger_model_refresh(
     State(gateway): State<Arc<Gateway>>,

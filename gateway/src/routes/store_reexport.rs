@@ -12,7 +12,7 @@ use proto::hardware_exporter::v1::TriggerStoreReexportRequest;
 use super::{
     trigger_body::{Place, TriggerBody, trigger_body},
     trigger_call::{self, Answer, Asked, answer_from_wire, not_configured, request_to_wire},
-    triggers::{Accepted, TriggerAnswer},
+    triggers::TriggerResponses,
 };
 use crate::{
     auth::Operator,
@@ -43,12 +43,7 @@ trigger_body! {
             "reason": "INC-4711: power cut", "tracking_id": "INC-4711-store", "dry_run": true
         })
     ),
-    responses(
-        (status = 200, description = "A dry run's counts, or the answer of before with `replayed: true`.", body = TriggerAnswer),
-        (status = 202, description = "Accepted; follow `Location`.", body = Accepted,
-            headers(("Location" = String, description = "The operation."), ("Retry-After" = u32, description = "Seconds until a first look makes sense."))),
-        TriggerProblems
-    )
+    responses(TriggerResponses, TriggerProblems)
 )]
 pub(crate) async fn trigger_store_reexport(
     State(gateway): State<Arc<Gateway>>,

@@ -212,6 +212,24 @@ pub(crate) struct PlanMade {
     pub(crate) plan_expires_at: String,
 }
 
+/// What a trigger answers when it is not refused.
+#[derive(utoipa::IntoResponses)]
+#[expect(dead_code, reason = "stands in the API's document only")]
+pub(crate) enum TriggerResponses {
+    /// A dry run's counts, or the answer of before with `replayed: true`.
+    #[response(status = 200)]
+    Answered(TriggerAnswer),
+    /// Accepted; follow `Location`.
+    #[response(
+        status = 202,
+        headers(
+            ("Location" = String, description = "The operation."),
+            ("Retry-After" = u32, description = "Seconds until a first look makes sense.")
+        )
+    )]
+    Accepted(Accepted),
+}
+
 /// An accepted trigger.
 #[derive(Serialize, ToSchema)]
 #[expect(clippy::struct_field_names, reason = "the names are those of the JSON")]
