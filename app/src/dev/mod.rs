@@ -138,24 +138,15 @@ pub async fn start(options: DevOptions) -> anyhow::Result<Dev> {
     platform.maintain(upkeep(&dir, audit_checkpoints)?, &shutdown)?;
     let credentials = credentials(&dir, &clock)?;
 
-    let mut exporter = ExporterSettings { folder: dir.labels(), ..ExporterSettings::default() };
     let simulated = match hardware {
         Hardware::Folder => None,
-        Hardware::Sim => {
-            exporter.reach = AllowList::loopback();
-            exporter.access_point_pause_ms = Some(SIMULATED_PAUSE_MS);
-            exporter.access_point_first_look_ms = Some(SIMULATED_FIRST_LOOK_MS);
-            exporter.announce_after_reset = true;
-            let simulated = Arc::new(Simulated::start(&clock).await?);
-            simulated.let_things_go_wrong(&shutdown, Arc::clone(&ids));
-            Some(simulated)
-        }
+        Hardware::Sim => Some(simulated(&shutdown, (&clock, &ids)).await?),
     };
     let worker_parts = WorkerParts {
         services: WORKER_SERVICES.to_vec(),
         platform: platform.transport(),
         credentials: credentials.clone(),
-        exporter,
+        exporter: exporter(&dir, hardware),
         engine: RenderEngine::default(),
         pipelines: PipelineSettings::default(),
         clock: Arc::clone(&clock),
@@ -191,6 +182,31 @@ pub async fn start(options: DevOptions) -> anyhow::Result<Dev> {
     write_private(&dir.platform_address(), &format!("http://{grpc}\n"))?;
     write_private(&dir.gateway_address(), &format!("http://{rest}\n"))?;
     Ok(Dev { dir, rest, grpc, platform, triggers, database, credentials, worker, simulated, shutdown, ended })
+}
+
+/// How pictures go out: into files, or to access points of this machine that are looked after in seconds.
+fn exporter(dir: &DataDir, hardware: Hardware) -> ExporterSettings {
+    let folder = ExporterSettings { folder: dir.labels(), ..ExporterSettings::default() };
+    match hardware {
+        Hardware::Folder => folder,
+        Hardware::Sim => ExporterSettings {
+            reach: AllowList::loopback(),
+            access_point_pause_ms: Some(SIMULATED_PAUSE_MS),
+            access_point_first_look_ms: Some(SIMULATED_FIRST_LOOK_MS),
+            announce_after_reset: true,
+            ..folder
+        },
+    }
+}
+
+/// Simulated access points, to which things happen now and then.
+async fn simulated(
+    shutdown: &Shutdown,
+    (clock, ids): (&Arc<dyn Clock>, &Arc<dyn IdSource>),
+) -> anyhow::Result<Arc<Simulated>> {
+    let simulated = Arc::new(Simulated::start(clock).await?);
+    simulated.let_things_go_wrong(shutdown, Arc::clone(ids));
+    Ok(simulated)
 }
 
 /// Signs the audit log with the data directory's key.
