@@ -19,6 +19,7 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
+const PING: u8 = 6;
 const GOAWAY: u8 = 7;
 const WINDOW_UPDATE: u8 = 8;
 const CONTINUATION: u8 = 9;
@@ -30,6 +31,10 @@ const ENHANCE_YOUR_CALM: u32 = 11;
 const ROUNDS: u32 = 4_000;
 /// Longest wait for the server to end a connection: shorter than unanswered pings would.
 const WAIT_MAX: Duration = Duration::from_secs(15);
+/// More than what two sockets hold between them, several times over.
+const UNREAD_MAX: usize = 96 << 20;
+/// How long nothing of it may be taken before it counts as left alone.
+const LEFT_ALONE: Duration = Duration::from_secs(2);
 /// Any RPC of the server.
 const PATH: &str = "/ecc_image_render.v1.EccImageRenderTriggers/TriggerModelRefresh";
 
@@ -95,6 +100,33 @@ async fn floods_end_their_own_connection_only() {
     assert_eq!(flooded(&world, resets).await, Some(ENHANCE_YOUR_CALM), "resets");
     assert_eq!(flooded(&world, made_resets).await, Some(ENHANCE_YOUR_CALM), "resets that the server is made to send");
     assert_eq!(flooded(&world, heads).await, Some(ENHANCE_YOUR_CALM), "continuations");
+    let plain = channel::connect(&[format!("http://{}", world.address)]).unwrap();
+    assert_eq!(who(world.credentials().attach(plain)).await.as_deref(), Ok("svc:operator-gateway"));
+}
+
+/// Sends `asking` again and again without ever reading an answer; whether the server stopped to read.
+async fn left_alone(world: &World, asking: Vec<u8>) -> bool {
+    let mut unread = TcpStream::connect(world.address).await.unwrap();
+    unread.write_all(&[PREFACE, &frame(SETTINGS, 0, 0, &[])].concat()).await.unwrap();
+    let chunk = asking.repeat((64 << 10) / asking.len());
+    let mut sent = 0;
+    while sent < UNREAD_MAX {
+        match tokio::time::timeout(LEFT_ALONE, unread.write_all(&chunk)).await {
+            Ok(Ok(())) => sent += chunk.len(),
+            // Not taken any more, or ended.
+            Ok(Err(_)) | Err(_) => return true,
+        }
+    }
+    false
+}
+
+/// Each of them asks for an answer: answers that nobody takes would fill the memory.
+#[tokio::test]
+async fn whoever_reads_no_answers_is_not_read_either() {
+    let world = world(false, &[]).await;
+    let pings = left_alone(&world, frame(PING, 0, 0, &[7; 8]));
+    let settings = left_alone(&world, frame(SETTINGS, 0, 0, &[]));
+    assert_eq!(tokio::join!(pings, settings), (true, true), "pings, settings");
     let plain = channel::connect(&[format!("http://{}", world.address)]).unwrap();
     assert_eq!(who(world.credentials().attach(plain)).await.as_deref(), Ok("svc:operator-gateway"));
 }
