@@ -53,6 +53,8 @@ pub(crate) fn read_rule<R: ResultRow>(row: &R) -> Result<RetryRule, StoreError> 
         labels: columns.get("labels")?,
         parents: columns.get("parents")?,
         handed_over: columns.get("handed_over")?,
+        labels_given_back: columns.get("labels_given_back")?,
+        parents_given_back: columns.get("parents_given_back")?,
         done: columns.get("done")?,
     })
 }

@@ -52,10 +52,12 @@ impl Failures for MemoryUnit {
             dead.retried_by = None;
             if let Some(rule) = self.work.retries.get_mut(&(lane, queue)) {
                 rule.handed_over -= i64::from(dead.row.handed_over);
-                match dead.row.kind() {
-                    RowKind::Label => rule.labels -= 1,
-                    RowKind::Parent => rule.parents -= 1,
-                }
+                let (moved, given_back) = match dead.row.kind() {
+                    RowKind::Label => (&mut rule.labels, &mut rule.labels_given_back),
+                    RowKind::Parent => (&mut rule.parents, &mut rule.parents_given_back),
+                };
+                *moved -= 1;
+                *given_back += 1;
             }
         }
         Ok(())

@@ -63,6 +63,10 @@ pub struct RetryRule {
     pub parents: i64,
     /// Of the labels moved: were handed over when they failed.
     pub handed_over: i64,
+    /// Labels moved, and open again since where they failed, as this retry was cancelled before. Not among those moved any more.
+    pub labels_given_back: i64,
+    /// Parents of that kind.
+    pub parents_given_back: i64,
     /// Whether it has moved everything.
     pub done: bool,
 }

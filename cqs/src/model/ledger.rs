@@ -165,4 +165,8 @@ pub struct QueueCounts {
     pub parents_retried: i64,
     /// Of the labels taken over by a retry: were handed over when they failed.
     pub retried_handed_over: i64,
+    /// Of a retry, of the cancelled labels: open again where they failed.
+    pub labels_given_back: i64,
+    /// Of a retry, of the cancelled parents: open again where they failed.
+    pub parents_given_back: i64,
 }

@@ -90,7 +90,9 @@ impl Failures for PostgresUnit<'_> {
                 WHERE g.tenant = $1 AND g.lane = counted.lane AND g.queue = counted.queue AND g.cause = counted.cause
              )
              UPDATE cqs_retry r SET labels = r.labels - taken.labels, parents = r.parents - taken.parents,
-                handed_over = r.handed_over - taken.handed_over
+                handed_over = r.handed_over - taken.handed_over,
+                labels_given_back = r.labels_given_back + taken.labels,
+                parents_given_back = r.parents_given_back + taken.parents
              FROM (
                 SELECT count(*) FILTER (WHERE NOT is_parent) AS labels, count(*) FILTER (WHERE is_parent) AS parents,
                     count(*) FILTER (WHERE handed_over) AS handed_over
@@ -149,7 +151,7 @@ impl Failures for PostgresUnit<'_> {
         for (tenant, lane, queue) in pending {
             let row = sqlx::query(
                 "SELECT lane, queue, parent_lane, tracking_id, parent_tracking_id, cause, up_to, position, labels, parents,
-                    handed_over, done
+                    handed_over, labels_given_back, parents_given_back, done
                  FROM cqs_retry WHERE tenant = $1 AND lane = $2 AND queue = $3 AND NOT done FOR UPDATE SKIP LOCKED",
             )
             .bind(tenant)
@@ -169,7 +171,7 @@ impl Failures for PostgresUnit<'_> {
         for (tenant, lanes) in self.by_tenant(lanes).await? {
             let rows = sqlx::query(
                 "SELECT lane, queue, parent_lane, tracking_id, parent_tracking_id, cause, up_to, position, labels, parents,
-                    handed_over, done
+                    handed_over, labels_given_back, parents_given_back, done
                  FROM cqs_retry WHERE tenant = $1 AND (lane = ANY($2) OR parent_lane = ANY($2))",
             )
             .bind(tenant.as_str())

@@ -256,6 +256,8 @@ fn counts_to_wire(counts: &QueueCounts, stage: Option<&StageReport>) -> wire::Qu
         confirmed_by: (confirmed_by != ByEvidence::default()).then(|| evidence_to_wire(confirmed_by)),
         failed_handed_over,
         retried_handed_over: counts.retried_handed_over,
+        given_back: counts.labels_given_back,
+        parents_given_back: counts.parents_given_back,
     }
 }
 

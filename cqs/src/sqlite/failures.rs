@@ -112,7 +112,7 @@ impl Failures for SqliteUnit<'_> {
     async fn retry_pending(&mut self, limit: usize) -> Result<Vec<RetryRule>, StoreError> {
         let rows = sqlx::query(
             "SELECT lane, queue, parent_lane, tracking_id, parent_tracking_id, cause, up_to, position, labels, parents, handed_over,
-                done
+                labels_given_back, parents_given_back, done
              FROM cqs_retry WHERE done = 0 ORDER BY lane, queue LIMIT ?1",
         )
         .bind(limit_int(limit))
@@ -124,11 +124,11 @@ impl Failures for SqliteUnit<'_> {
     async fn retry_of(&mut self, lanes: &[i64]) -> Result<Vec<RetryRule>, StoreError> {
         let rows = sqlx::query(
             "SELECT lane, queue, parent_lane, tracking_id, parent_tracking_id, cause, up_to, position, labels, parents, handed_over,
-                done
+                labels_given_back, parents_given_back, done
              FROM cqs_retry WHERE lane IN (SELECT value FROM jsonb_each(?1))
              UNION
              SELECT lane, queue, parent_lane, tracking_id, parent_tracking_id, cause, up_to, position, labels, parents, handed_over,
-                done
+                labels_given_back, parents_given_back, done
              FROM cqs_retry WHERE parent_lane IN (SELECT value FROM jsonb_each(?1))
              ORDER BY lane, queue",
         )
@@ -156,7 +156,9 @@ const GIVEN_BACK: [&str; 3] = [
      ) back
      WHERE cqs_dead_group.lane = back.lane AND cqs_dead_group.queue = back.queue AND cqs_dead_group.cause = back.cause",
     "UPDATE cqs_retry SET labels = cqs_retry.labels - back.labels, parents = cqs_retry.parents - back.parents,
-        handed_over = cqs_retry.handed_over - back.handed_over
+        handed_over = cqs_retry.handed_over - back.handed_over,
+        labels_given_back = cqs_retry.labels_given_back + back.labels,
+        parents_given_back = cqs_retry.parents_given_back + back.parents
      FROM (
         SELECT count(DISTINCT iif(d.is_parent = 0, d.id, NULL)) AS labels,
             count(DISTINCT iif(d.is_parent = 1, d.id, NULL)) AS parents,

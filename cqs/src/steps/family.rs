@@ -84,11 +84,13 @@ fn family<'m>(root: i64, rules: &[RetryRule], member: impl Fn(i64) -> Option<&'m
 fn counted(members: &[&Member], complete: bool) -> Family {
     let mut queues: Vec<QueueCounts> = Vec::new();
     let mut stages: BTreeMap<QueueName, StageReport> = BTreeMap::new();
-    for member in members {
+    for (index, member) in members.iter().enumerate() {
         for counts in &member.queues {
+            // The first one gave it back to an operation that is not among these.
+            let counts = if index == 0 { counts.clone() } else { kept(counts) };
             match queues.iter_mut().find(|sum| sum.queue == counts.queue) {
-                Some(sum) => add(sum, counts),
-                None => queues.push(counts.clone()),
+                Some(sum) => add(sum, &counts),
+                None => queues.push(counts),
             }
         }
         for stage in &member.stages {
@@ -130,6 +132,16 @@ fn add(sum: &mut QueueCounts, more: &QueueCounts) {
     sum.retried_handed_over += more.retried_handed_over;
 }
 
+/// What a retry gave back counts where it failed, and no more where it was cancelled.
+fn kept(counts: &QueueCounts) -> QueueCounts {
+    let mut kept = counts.clone();
+    kept.labels.enqueued -= counts.labels_given_back;
+    kept.labels.cancelled -= counts.labels_given_back;
+    kept.parents.enqueued -= counts.parents_given_back;
+    kept.parents.cancelled -= counts.parents_given_back;
+    kept
+}
+
 /// What a retry took over was enqueued twice, and did not fail in the end where it failed first.
 fn moved(sum: &mut QueueCounts) {
     sum.labels.enqueued -= sum.labels_retried;
@@ -165,6 +177,8 @@ mod tests {
             labels_retried: retried,
             parents_retried: 0,
             retried_handed_over: 0,
+            labels_given_back: 0,
+            parents_given_back: 0,
         }
     }
 
@@ -185,6 +199,8 @@ mod tests {
             labels: 0,
             parents: 0,
             handed_over: 0,
+            labels_given_back: 0,
+            parents_given_back: 0,
             done: true,
         }
     }

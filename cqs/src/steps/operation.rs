@@ -220,8 +220,10 @@ fn by_queue(queues: &[Queue], ledger: Vec<(LedgerKey, Counts)>, lineage: &Lineag
         .into_iter()
         .map(|queue| {
             let (labels, parents) = counts.remove(&queue.id).unwrap_or_default();
-            let retried =
-                |of: fn(&RetryRule) -> i64| lineage.retries.iter().filter(|rule| rule.queue == queue.id).map(of).sum();
+            let sum = |rules: &[RetryRule], of: fn(&RetryRule) -> i64| -> i64 {
+                rules.iter().filter(|rule| rule.queue == queue.id).map(of).sum()
+            };
+            let retried = |of| sum(&lineage.retries, of);
             QueueCounts {
                 queue: queue.name.clone(),
                 labels,
@@ -229,6 +231,8 @@ fn by_queue(queues: &[Queue], ledger: Vec<(LedgerKey, Counts)>, lineage: &Lineag
                 labels_retried: retried(|rule| rule.labels),
                 parents_retried: retried(|rule| rule.parents),
                 retried_handed_over: retried(|rule| rule.handed_over),
+                labels_given_back: sum(&lineage.rules, |rule| rule.labels_given_back),
+                parents_given_back: sum(&lineage.rules, |rule| rule.parents_given_back),
             }
         })
         .collect()

@@ -108,6 +108,8 @@ async fn rules<U: Unit>(
                 labels: 0,
                 parents: 0,
                 handed_over: 0,
+                labels_given_back: 0,
+                parents_given_back: 0,
                 done: false,
             };
             rules.push((rule, open));

@@ -307,6 +307,11 @@ mod scenario_impl {
         assert_eq!(parent.failures.iter().map(|group| group.retried).sum::<i64>(), 5);
         let taken = world.failures(OF, 500).await.into_iter().filter(|failure| failure.retried_by.is_some());
         assert_eq!(taken.count(), 5);
+        // Each label is one of the two together, whether it was given back or not.
+        let page = world.store.operations(vec!["T".parse().unwrap()], (i64::MAX, 10), world.now()).await.unwrap();
+        let whole = page.last().unwrap().family.clone().unwrap().queues.swap_remove(0);
+        let expected = Counts { enqueued: 2_100, done: 5, failed: 2_095, ..Counts::default() };
+        assert_eq!((whole.labels, whole.parents), (expected, parent.of(ECC).parents));
         assert_eq!(world.retry(retry_of(OF, "retry-2")).await, Ok((2_095, false)), "another retry takes them over");
     }
 }

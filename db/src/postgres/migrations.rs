@@ -29,6 +29,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (10, "guards", include_str!("../../../migrations/postgres/0010_guards.sql")),
     (11, "handed_over", include_str!("../../../migrations/postgres/0011_handed_over.sql")),
     (12, "confirmed_by", include_str!("../../../migrations/postgres/0012_confirmed_by.sql")),
+    (13, "given_back", include_str!("../../../migrations/postgres/0013_given_back.sql")),
 ];
 
 const TABLE: &str = "

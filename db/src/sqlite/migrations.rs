@@ -24,6 +24,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (10, "guards", include_str!("../../../migrations/sqlite/0010_guards.sql")),
     (11, "handed_over", include_str!("../../../migrations/sqlite/0011_handed_over.sql")),
     (12, "confirmed_by", include_str!("../../../migrations/sqlite/0012_confirmed_by.sql")),
+    (13, "given_back", include_str!("../../../migrations/sqlite/0013_given_back.sql")),
 ];
 
 /// The newest schema this build knows.

@@ -176,17 +176,19 @@ fn under_way(operation: &WireOperation) -> i64 {
 }
 
 /// Share of its labels that are through, in percent with one decimal; none before all are known. Never 100 before
-/// the end.
+/// the end, nor where some were cancelled.
 pub(super) fn percent(operation: &WireOperation) -> Option<f64> {
     let first = Parts::of(operation).first?;
     let labels = first.enqueued - first.coalesced;
     if !operation.expansion_complete || labels <= 0 {
         return None;
     }
-    let through = (labels - under_way(operation)).max(0);
+    // Where they stood: a label that is cancelled in a later stage went through the ones before.
+    let cancelled: i64 = operation.queues.iter().map(|queue| queue.cancelled).sum();
+    let through = (labels - under_way(operation) - cancelled).max(0);
     #[expect(clippy::cast_precision_loss, reason = "labels stay far below 2^52")]
     let tenths = (through as f64 * 1000.0 / labels as f64).floor();
-    let most = if is_over(operation.state()) { 1000.0 } else { 999.0 };
+    let most = if is_over(operation.state()) && cancelled == 0 { 1000.0 } else { 999.0 };
     Some(tenths.min(most) / 10.0)
 }
 
@@ -314,6 +316,10 @@ mod tests {
         assert_eq!(percent(&asked), Some(99.9));
         asked.state = OperationState::Succeeded.into();
         assert_eq!(percent(&asked), Some(100.0));
+        asked.queues.push(QueueCounts { cancelled: 4, ..queue(ServiceName::EslImageMerger, 8, 4) });
+        asked.queues[1].waiting = 0;
+        asked.state = OperationState::Cancelled.into();
+        assert_eq!(percent(&asked), Some(60.0), "what was cancelled did not get through");
         asked.expansion_complete = false;
         assert_eq!(percent(&asked), None);
         assert_eq!(percent(&operation(vec![])), None);

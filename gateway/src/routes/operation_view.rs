@@ -166,7 +166,8 @@ pub(crate) struct Operation {
     summary: Summary,
     /// How far the labels are, in the order of the flow.
     funnel: Vec<FunnelStage>,
-    /// Share of the labels that are through, in percent; null until `expansion_complete`, below 100 until the end.
+    /// Share of the labels that are through, in percent; null until `expansion_complete`, below 100 until the end, and what was
+    /// cancelled is not through.
     percent: Option<f64>,
     /// When it will be finished.
     eta: Eta,

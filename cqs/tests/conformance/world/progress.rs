@@ -23,6 +23,8 @@ impl Progress {
             labels_retried: 0,
             parents_retried: 0,
             retried_handed_over: 0,
+            labels_given_back: 0,
+            parents_given_back: 0,
         })
     }
 
@@ -79,6 +81,8 @@ pub fn progress_from_wire(wire: wire::Operation) -> Progress {
                 labels_retried: counts.retried,
                 parents_retried: counts.parents_retried,
                 retried_handed_over: counts.retried_handed_over,
+                labels_given_back: counts.given_back,
+                parents_given_back: counts.parents_given_back,
             })
             .collect(),
         failures: wire
