@@ -1,8 +1,9 @@
 //! Further rows for a lease that lives and holds a store: its holder need not let the store go to go on with it, so the
 //! hardware there does not stand idle in between.
 //!
-//! Not at the cost of others: as soon as another lane's rows wait for the store, or a row that must be leased by itself, or
-//! the lane is stopped, nothing joins, and the holder is told to give way. A lane with limits is leased portion by portion.
+//! Not at the cost of others: as soon as another lane's rows wait for the store, or ordinary changes wait for a worker and this
+//! is bulk work, or a row must be leased by itself, or the lane is stopped, nothing joins, and the holder is told to give way.
+//! A lane with limits is leased portion by portion.
 
 use domain::{LaneKind, Refusal, Timestamp};
 
@@ -56,6 +57,10 @@ async fn joining<U: Unit>(unit: &mut U, live: &Live, limit: usize) -> Result<Joi
         return Err(Refusal::field("lease_generation", "holds no store").into());
     };
     if is_stopped(unit, &live.lane).await? || unit.head_elsewhere(live.queue.id, store, live.lane.id).await? {
+        return Ok(Joins::GiveWay);
+    }
+    // With workers enough, what is claimable is claimed at once; what is still there finds them all taken.
+    if live.lane.kind != LaneKind::Ordinary && unit.head_first(live.queue.id, LaneKind::Ordinary).await?.is_some() {
         return Ok(Joins::GiveWay);
     }
     if live.lane.gate.limits != Limits::default() {

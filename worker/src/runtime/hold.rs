@@ -6,7 +6,8 @@
 //! or the lane was stopped, and then whatever was not begun is given back.
 //!
 //! Invariants
-//! - At most [`BATCHES_MAX`] batches are in hand, under one lease and one heartbeat.
+//! - At most [`BATCHES_MAX`] batches are in hand, under one lease and one heartbeat, and at most [`BATCHES_OF_A_LEASE_MAX`]
+//!   come under it altogether.
 //! - A label is in one of them only, and in none after a service said that something of it may outlast its batch
 //!   ([`Hand::is_the_last`]): what is written outside under a lease's generation comes one by one for each label.
 
@@ -24,6 +25,11 @@ use super::{CallError, LabelRef, Runtime, hand::Hand, pipeline::Batch, platform:
 
 /// Batches of one lease in hand at once: one is worked off, the next is ready when it ends.
 const BATCHES_MAX: usize = 2;
+
+/// Batches of one lease altogether. A batch that waits for hardware takes two seconds at most, so whatever waits elsewhere in
+/// the queue for a loop of this worker gets one within twenty, however much waits here. The lease ends with them, and the
+/// store's rows take their place among the others.
+const BATCHES_OF_A_LEASE_MAX: u64 = 10;
 
 /// A batch in hand, as the others need to know it.
 struct InHand {
@@ -137,7 +143,8 @@ impl Held<'_> {
 
     /// Asks for what is wanted, and hurries what others wait for.
     fn look_round(&mut self) {
-        self.joins &= !self.runtime.is_stopping() && !self.batches.iter().any(|batch| batch.hand.is_last());
+        let may_join = self.last < BATCHES_OF_A_LEASE_MAX && !self.runtime.is_stopping();
+        self.joins &= may_join && !self.batches.iter().any(|batch| batch.hand.is_last());
         let Some(newest) = self.batches.back().map(|batch| Arc::clone(&batch.hand)) else { return };
         let follows = self.asked.is_some() || (self.joins && newest.is_wanting_more());
         if follows && self.asked.is_none() && self.batches.len() < BATCHES_MAX {

@@ -204,6 +204,29 @@ async fn the_next_batch_of_a_store_is_in_hand_under_the_same_lease_before_the_la
     running.stop().await;
 }
 
+/// Others wait for a loop of the worker, too.
+#[tokio::test]
+async fn a_lease_ends_after_its_tenth_batch_however_much_waits() {
+    let (world, service) = (World::new(), Patient::default());
+    let running = world.work_with(vec![Arc::new(service.clone())]).await;
+    let labels: Vec<String> = (10..33).map(|number| format!("E{number}")).collect();
+    let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
+    write(&world, &labels).await;
+    for done in 0..labels.len() {
+        // One is worked off, the next is in hand, unless the lease ends before that.
+        let begun = (done + 2).min((done / 10 + 1) * 10).min(labels.len());
+        service.begins(&labels[..begun]).await;
+        service.let_go(1);
+    }
+    world.idle().await;
+    service.look(|seen| {
+        assert_eq!(seen.done, labels);
+        let lengths: Vec<usize> = seen.begun.chunk_by(|one, other| one.1 == other.1).map(<[_]>::len).collect();
+        assert_eq!(lengths, [10, 10, 3], "{:?}", seen.begun);
+    });
+    running.stop().await;
+}
+
 #[tokio::test]
 async fn what_was_made_ready_ahead_is_given_back_when_its_operation_is_paused() {
     let (world, service) = (World::new(), Patient::default());
