@@ -86,6 +86,8 @@ pub(crate) struct Failure {
     cause: String,
     /// How many.
     count: i64,
+    /// Of them: taken over by retries, which tell what became of them.
+    retried: i64,
     /// Of them: their access points had taken the labels' pictures, as far as was known when they failed.
     handed_over: i64,
     /// The URN of one of them.
@@ -322,6 +324,7 @@ fn failure(wire: FailureGroup) -> Failure {
         service: wire.queue_name,
         cause: wire.cause,
         count: wire.count,
+        retried: wire.retried,
         handed_over: wire.handed_over,
         sample: wire.sample_urn,
     }

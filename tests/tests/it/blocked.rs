@@ -443,7 +443,9 @@ async fn confirmations_are_counted_by_evidence_and_failures_by_whether_access_po
     let again = exporter.lease(10).await.expect("the failures");
     let shown = again.ids.iter().map(|id| outcome(*id, OutcomeKind::Done, Evidence::Displayed)).collect();
     exporter.complete(again.generation, shown).await;
-    let totals = &operator.get_json(&path("proved")).await["totals"];
+    let whole = operator.get_json(&path("proved")).await;
+    assert_eq!((&whole["failures"][0]["retried"], &whole["failures_open"]), (&json!(2), &json!(0)), "{whole}");
+    let totals = &whole["totals"];
     let by = json!({"written": 0, "transferred": 2, "displayed": 3, "none": 1});
     assert_eq!(stage(totals, "confirmed")["confirmed_by"], by, "{totals}");
     assert_eq!(sent(totals), [6, 5, 7, 0, 6, 1].map(Some), "one is still on its way: {totals}");

@@ -175,6 +175,7 @@ pub(in crate::commands) fn failure_groups(groups: &[Value]) -> String {
         &[
             number("labels", |row| at(row, "/count")),
             number("of them sent", |row| at(row, "/handed_over")),
+            number("retried", |row| at(row, "/retried")),
             column("stage", |row| at(row, "/stage")),
             column("cause", |row| at(row, "/cause")),
             column("for example", |row| at(row, "/sample")),
