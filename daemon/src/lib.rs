@@ -1,5 +1,5 @@
 //! What every daemon does: service identity, TLS, channels, serving gRPC, bounds of connections and rates, calls to the outside,
-//! configuration, telemetry, shutdown, real time.
+//! configuration, telemetry, shutdown, failures, real time.
 //!
 //! Invariants
 //! - A gRPC handler learns who calls only from [`identity::Caller`], which the layer puts there after verifying a
@@ -11,6 +11,7 @@
 pub mod admission;
 pub mod channel;
 pub mod config;
+pub mod failure;
 pub mod identity;
 pub mod outbound;
 pub mod rates;

@@ -1,10 +1,13 @@
 //! `reshelf-gateway`: the operator gateway as its own daemon.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use anyhow::{Context as _, bail};
 use clap::Parser;
-use daemon::{shutdown::Shutdown, telemetry};
+use daemon::{failure, shutdown::Shutdown, telemetry};
 use gateway::{GatewayConfig, listen_allowed, router, serve_over};
 use tokio::net::TcpListener;
 
@@ -24,8 +27,11 @@ struct Arguments {
 }
 
 #[tokio::main]
-async fn main() -> anyhow::Result<()> {
-    let arguments = Arguments::parse();
+async fn main() -> ExitCode {
+    failure::exit_code("reshelf-gateway", run(&Arguments::parse()).await)
+}
+
+async fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let config: GatewayConfig = daemon::config::read_with_environment(&arguments.config, ENVIRONMENT)?;
     telemetry::init(config.log.into(), "info");
     if !listen_allowed(config.listen, arguments.insecure || config.tls.is_some()) {

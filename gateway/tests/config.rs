@@ -38,6 +38,7 @@ async fn what_is_wrong_is_named() {
     let folder = folder();
     for (from, to, says) in [
         ("listen =", "listne =", "listne"),
+        ("operator-gateway.key", "nowhere.key", "nowhere.key: No such file"),
         ("127.0.0.1:8080", "everywhere", "listen"),
         ("operator-gateway.key", "missing.key", "service_key"),
         ("[\"http://127.0.0.1:7400\"]", "[]", "platform"),

@@ -2,6 +2,7 @@
 
 use std::{
     path::PathBuf,
+    process::ExitCode,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -10,7 +11,7 @@ use std::{
 
 use anyhow::Context as _;
 use clap::Parser;
-use daemon::{SystemClock, SystemIds, identity::Verifier, serve::Health, shutdown::Shutdown};
+use daemon::{SystemClock, SystemIds, failure, identity::Verifier, serve::Health, shutdown::Shutdown};
 use domain::{Clock, IdSource, ServiceName};
 use tokio::net::TcpListener;
 use worker::{
@@ -21,7 +22,7 @@ use worker::{
 
 /// Runs worker services of reshelf: rendering, merging, exporting.
 #[derive(Parser)]
-#[command(version)]
+#[command(name = "reshelf-worker", version)]
 struct Arguments {
     /// Configuration file (TOML).
     #[arg(long)]
@@ -32,8 +33,11 @@ struct Arguments {
 }
 
 #[tokio::main]
-async fn main() -> anyhow::Result<()> {
-    let arguments = Arguments::parse();
+async fn main() -> ExitCode {
+    failure::exit_code("reshelf-worker", start(&Arguments::parse()).await)
+}
+
+async fn start(arguments: &Arguments) -> anyhow::Result<()> {
     let config = config::read(&arguments.config)?;
     daemon::telemetry::init(config.log.into(), "info");
     let insecure = if arguments.insecure { Insecure::Allowed } else { Insecure::Refused };

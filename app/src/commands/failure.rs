@@ -24,24 +24,12 @@ pub fn tell(error: &anyhow::Error, format: Format) -> Exit {
 
 /// The whole cause in one line.
 pub fn one_line(error: &anyhow::Error) -> String {
-    let mut line = String::new();
-    let mut last = String::new();
-    for cause in error.chain() {
-        let text = cause.to_string();
-        // Many errors repeat their source in their own text.
-        if !last.contains(&text) {
-            if !line.is_empty() {
-                line.push_str(": ");
-            }
-            line.push_str(&text);
-        }
-        last = text;
-    }
+    let mut line = daemon::failure::one_line(error.as_ref());
     if let Some(fix) = error.chain().find_map(fix) {
         line.push_str("; ");
         line.push_str(fix);
     }
-    line.split_whitespace().collect::<Vec<_>>().join(" ")
+    line
 }
 
 /// What to do about a cause whose own text does not say it.

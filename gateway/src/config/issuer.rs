@@ -6,7 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use daemon::tls::{ClientTls, ClientTlsConfig};
+use daemon::{
+    failure::one_line,
+    tls::{ClientTls, ClientTlsConfig},
+};
 use serde::Deserialize;
 
 use super::{ConfigProblem, wrong};
@@ -104,7 +107,8 @@ impl IssuerConfig {
     fn key_source(&self, key: &str, folder: &Path) -> Result<KeySource, ConfigProblem> {
         let tls = || {
             let trust = ClientTlsConfig { ca_file: self.ca_file.clone(), ..ClientTlsConfig::default() };
-            ClientTls::new(&trust, folder, &[b"http/1.1"]).map_err(|error| wrong(format!("{key}.ca_file"), &error))
+            ClientTls::new(&trust, folder, &[b"http/1.1"])
+                .map_err(|error| wrong(format!("{key}.ca_file"), &one_line(&error)))
         };
         match (self.keys.as_slice(), self.discovery, &self.jwks_uri) {
             (keys, false, None) => keys

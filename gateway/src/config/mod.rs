@@ -11,6 +11,7 @@ use std::{
 use daemon::{
     SystemClock, SystemIds,
     channel::{self, PeerTrust},
+    failure::one_line,
     identity::{ServiceCredentials, ServiceKey},
     shutdown::Shutdown,
     telemetry::LogFormat,
@@ -123,12 +124,13 @@ impl GatewayConfig {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let key = folder.join(&self.service_key);
         let credentials = ServiceCredentials::from_file(ServiceName::OperatorGateway, &key, Arc::clone(&clock))
-            .map_err(|error| wrong("service_key", &error))?;
+            .map_err(|error| wrong("service_key", &one_line(&error)))?;
         let trust = PeerTrust { tls: &self.peer_tls, folder };
-        let platform = channel::connect_over(&self.platform, trust).map_err(|error| wrong("platform", &error))?;
+        let platform =
+            channel::connect_over(&self.platform, trust).map_err(|error| wrong("platform", &one_line(&error)))?;
         let plan_key = folder.join(self.plan_key.as_ref().unwrap_or(&self.service_key));
-        let plan_key = ServiceKey::read(&plan_key).map_err(|error| wrong("plan_key", &error))?;
-        let plans = PlanKey::new(plan_key).map_err(|error| wrong("plan_key", &error))?;
+        let plan_key = ServiceKey::read(&plan_key).map_err(|error| wrong("plan_key", &one_line(&error)))?;
+        let plans = PlanKey::new(plan_key).map_err(|error| wrong("plan_key", &one_line(&error)))?;
         if self.policy.approval_above_labels < 0 {
             return Err(wrong("policy.approval_above_labels", &"must be a number of labels, 0 or more"));
         }
@@ -136,7 +138,7 @@ impl GatewayConfig {
         for (name, addresses) in &self.triggers {
             let key = format!("triggers.{name}");
             let service: ServiceName = name.parse().map_err(|error| wrong(&key, &error))?;
-            let transport = channel::connect_over(addresses, trust).map_err(|error| wrong(&key, &error))?;
+            let transport = channel::connect_over(addresses, trust).map_err(|error| wrong(&key, &one_line(&error)))?;
             triggers.insert(service, credentials.attach(transport));
         }
         Ok(GatewayParts {
@@ -161,7 +163,7 @@ impl GatewayConfig {
     /// What accepts TLS here, when a certificate is configured.
     pub fn server_tls(&self, folder: &Path) -> Result<Option<ServerTls>, ConfigProblem> {
         let tls = self.tls.as_ref().map(|config| ServerTls::new(config, folder, &[b"http/1.1"]));
-        tls.transpose().map_err(|error| wrong("tls", &error))
+        tls.transpose().map_err(|error| wrong("tls", &one_line(&error)))
     }
 
     fn verifier(&self, folder: &Path, clock: Arc<dyn Clock>) -> Result<OperatorVerifier, ConfigProblem> {

@@ -6,6 +6,7 @@ use std::{
 };
 
 use daemon::{
+    failure::one_line,
     outbound::{AllowList, Outbound, Peer},
     tls::{ClientTls, ClientTlsConfig},
 };
@@ -82,7 +83,11 @@ impl WebhooksConfig {
         }
         let encrypted = endpoints.iter().any(|endpoint| endpoint.encrypted);
         let tls = encrypted.then(|| ClientTls::new(&self.tls, folder, &[b"http/1.1"])).transpose();
-        Ok(Webhooks { endpoints, outbound: Outbound::new(allow), tls: tls.map_err(|error| wrong("tls", error))? })
+        Ok(Webhooks {
+            endpoints,
+            outbound: Outbound::new(allow),
+            tls: tls.map_err(|error| wrong("tls", one_line(&error)))?,
+        })
     }
 }
 

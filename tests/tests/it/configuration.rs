@@ -119,6 +119,21 @@ async fn the_reference_names_exactly_the_keys_that_the_programs_accept() {
     }
 }
 
+/// Whoever starts a daemon at night reads one line, under its name, and no backtrace.
+#[tokio::test]
+async fn a_daemon_that_cannot_start_says_why_in_one_line() {
+    for (_, name, arguments, _) in PROGRAMS {
+        for file in ["unknown_key = 1\n", "", "= no toml", "listen = \"nowhere\"\n"] {
+            let said = refusal(name, arguments, file, &[("RUST_BACKTRACE", "1")]).await;
+            assert!(
+                said.starts_with(&format!("{name}: ")) && said.lines().count() == 1,
+                "{name} with {file:?}:\n{said}"
+            );
+            assert!(said.contains("config.toml"), "it names the file: {said}");
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_environment_lies_over_the_file_and_its_unknown_keys_are_refused() {
     for (_, name, arguments, prefix) in PROGRAMS {
