@@ -141,6 +141,8 @@ fn message(text: &str, error: &toml::de::Error) -> String {
     let Some(before) = error.span().and_then(|span| text.get(..span.start)) else { return error.message().to_owned() };
     let number = before.matches('\n').count();
     let key = text.lines().nth(number).and_then(|line| line.split_once('=')).map(|(key, _)| key.trim());
+    // What is missing has no line; the one that is named begins its table, and its key is another.
+    let key = key.filter(|_| !error.message().starts_with("missing field"));
     match key.filter(|key| is_bare(key)) {
         Some(key) => format!("line {}: {key}: {}", number + 1, error.message()),
         None => format!("line {}: {}", number + 1, error.message()),
@@ -198,6 +200,12 @@ mod tests {
         // What would be a number is a text when it is written as one; the file may be empty.
         let sample = read_over("", &[("DATABASE", "\"7\""), ("PLATFORM", "[]")]).unwrap();
         assert_eq!(sample.database, "7");
+    }
+
+    #[test]
+    fn a_missing_key_is_not_told_as_the_fault_of_another() {
+        let error = read_over("platform = []\n", &[]).unwrap_err();
+        assert!(error.contains("missing field `database`") && !error.contains("platform:"), "{error}");
     }
 
     #[test]

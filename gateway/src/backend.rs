@@ -131,6 +131,14 @@ impl CallError {
 /// For reads: repeating them is always right.
 impl From<CallError> for Problem {
     fn from(error: CallError) -> Self {
-        error.problem("repeat the request")
+        let advice = "repeat the request";
+        match error {
+            // A read has no outcome that anybody could be in doubt about.
+            CallError::NoAnswer(peer) => {
+                let message = format!("{peer} gave no answer in time; {advice}");
+                Refusal::new(ErrorCode::DeadlineExceeded, message).into()
+            }
+            error => error.problem(advice),
+        }
     }
 }

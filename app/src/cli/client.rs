@@ -264,7 +264,11 @@ impl Client {
             200..=299 => Attempt::Answered(Answer { status, headers, body }),
             401 => Attempt::Unauthenticated(CliError::from_answer(status, &body)),
             404 => Attempt::Refused(CliError::from_answer(status, &body).naming(asked.path)),
-            429 | 502..=504 => Attempt::Later(CliError::from_answer(status, &body), retry_after(&headers)),
+            429 | 502..=504 => {
+                let error = CliError::from_answer(status, &body);
+                let error = if asked.method == Method::GET { error.of_a_read() } else { error };
+                Attempt::Later(error, retry_after(&headers))
+            }
             _ => Attempt::Refused(CliError::from_answer(status, &body)),
         })
     }

@@ -79,6 +79,16 @@ impl CliError {
         self
     }
 
+    /// The same about a request that only reads: nothing was or was not done, and no tracking id is in play.
+    #[must_use]
+    pub fn of_a_read(mut self) -> Self {
+        if matches!(self.code.as_str(), "DEADLINE_EXCEEDED" | "UNAVAILABLE") {
+            "repeat the command once the service is back (`reshelf doctor` tells which is down)"
+                .clone_into(&mut self.advice);
+        }
+        self
+    }
+
     /// For programs.
     pub fn json(&self) -> Value {
         json!({"error": {
@@ -195,6 +205,14 @@ mod tests {
         );
         assert_eq!(told("/v1/operations", ""), "there is no such object (NOT_FOUND)");
         assert_eq!(told("/v1/tenants/demo", "model_id"), "model_id: there is no such object (NOT_FOUND)");
+    }
+
+    #[test]
+    fn a_read_leaves_nobody_in_doubt_about_what_was_done() {
+        let body = br#"{"code":"DEADLINE_EXCEEDED","detail":"cqs gave no answer in time; repeat the request"}"#;
+        let error = CliError::from_answer(504, body);
+        assert!(error.advice.contains("unknown"), "{error}");
+        assert!(!error.of_a_read().to_string().contains("unknown"));
     }
 
     #[test]
