@@ -92,7 +92,7 @@ async fn reports<U: Unit>(
         let state = state(&control, &ledger, &lineage);
         let places = unit.place_list(lane).await?;
         let view = View { control: &control, state, brake: brake.as_ref(), queues: &queues, now };
-        let stages = stages(&queues, (&ledger, &places), (&paces, now));
+        let stages = stages(&queues, (&ledger, &places), (&paces, Some(operation.accepted_at), now));
         reports.push(OperationReport {
             blocked: blocked::causes(&view, &places),
             revision: control.revision + revisions.get(&lane).copied().unwrap_or_default(),
@@ -134,7 +134,7 @@ pub(super) async fn members<U: Unit>(
         // Of what is over nothing waits anywhere.
         let under_way = total(&ledger).open() > 0;
         let places = if under_way { unit.place_list(*lane).await? } else { Vec::new() };
-        let stages = stages(queues, (&ledger, &places), (&paces, now));
+        let stages = stages(queues, (&ledger, &places), (&paces, None, now));
         let queues = by_queue(queues, ledger, &lineage);
         let expansion_complete = expansion_complete(&queues, &lineage);
         members.insert(*lane, Member { state, expansion_complete, queues, stages });
@@ -169,12 +169,16 @@ fn state(control: &Control, ledger: &[(LedgerKey, Counts)], lineage: &Lineage) -
 fn stages(
     queues: &[Queue],
     (ledger, places): (&[(LedgerKey, Counts)], &[PlaceReport]),
-    (paces, now): (&[Pace], Timestamp),
+    (paces, begun, now): (&[Pace], Option<Timestamp>, Timestamp),
 ) -> Vec<StageReport> {
+    // Nothing was gone when it was accepted: what went before the first sample is not lost on one that is younger than the
+    // time over which a rate is taken.
+    let begun = begun.filter(|begun| now.ms_since(*begun) < RATE_MS);
     let rate = |key: &LedgerKey, counts: &Counts| {
         let first = paces.iter().find(|pace| pace.lane == key.lane && pace.queue == key.queue)?;
-        let ms = now.ms_since(first.at);
-        let gone = counts.done + counts.failed - first.gone;
+        let (since, gone_then) = begun.filter(|_| first.gone > 0).map_or((first.at, first.gone), |begun| (begun, 0));
+        let ms = now.ms_since(since);
+        let gone = counts.done + counts.failed - gone_then;
         (ms >= RATE_MS_MIN).then(|| gone.max(0).saturating_mul(1_000_000) / ms)
     };
     let stage = |queue: &Queue| {

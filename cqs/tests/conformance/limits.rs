@@ -428,5 +428,16 @@ mod scenario_impl {
         world.complete_all(&leased, &Outcome::Done).await;
         world.clock.advance_ms(2 * MINUTE);
         assert_eq!(stage(world.seen("op-1").await), (None, None), "long ago");
+        // What is over before anybody came to measure has its rate from its beginning on.
+        opened(&mut world, refresh("op-2"), 50).await;
+        let leased = world.dequeue(ECC, 50).await.unwrap();
+        world.clock.advance_ms(5 * SECOND);
+        world
+            .complete(&leased.lease, leased.ids()[..40].iter().map(|id| (*id, Outcome::Done)).collect())
+            .await
+            .unwrap();
+        world.upkeep().await;
+        world.clock.advance_ms(5 * SECOND);
+        assert_eq!(stage(world.seen("op-2").await).0, Some(4.0));
     }
 }
