@@ -1,7 +1,7 @@
 //! The database: opening it, checking it, migrating it, and the one way to run a unit of work.
 //!
 //! In reading order: [`DatabaseUrl`] says which engine and where; [`sqlite`] and [`postgres`] open these engines;
-//! [`DbError`] is what a unit of work can fail with; [`row`] reads and binds alike on both.
+//! [`DbError`] is what a unit of work can fail with, [`Faults`] keeps what repeats out of the log; [`row`] reads and binds alike on both.
 //!
 //! Invariants
 //! - A write is acknowledged only after its COMMIT was synced.
@@ -12,10 +12,12 @@
 //! migrations to `migrations/`.
 
 mod error;
+mod faults;
 pub mod postgres;
 pub mod row;
 pub mod sqlite;
 mod url;
 
 pub use error::DbError;
+pub use faults::Faults;
 pub use url::{DatabaseUrl, DatabaseUrlError, PostgresUrl};

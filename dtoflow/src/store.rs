@@ -1,7 +1,7 @@
 //! The store trait: the few atomic steps DTOflow needs. A write runs to its end or changes nothing, whether or not its
 //! caller still waits.
 
-use db::DbError;
+use db::{DbError, Faults};
 use domain::{ErrorCode, Refusal, Timestamp};
 
 use crate::{
@@ -45,13 +45,18 @@ impl From<sqlx::Error> for StoreError {
     }
 }
 
+/// Faults of the database.
+static FAULTS: Faults = Faults::new();
+
 impl StoreError {
     /// The refusal that goes to the caller. What is ours to know goes to the log here, once.
     pub(crate) fn into_refusal(self, rpc: &'static str) -> Refusal {
         match self {
             Self::Refused(refusal) => refusal,
             Self::Db(error) => {
-                tracing::error!(%error, rpc, "database");
+                if let Some(left_out) = FAULTS.due(&error.to_string()) {
+                    tracing::error!(%error, rpc, left_out, "database");
+                }
                 error.refusal()
             }
             Self::Queues(error) => {

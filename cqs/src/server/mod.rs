@@ -14,6 +14,7 @@ use std::{
 };
 
 use daemon::identity::{Caller, caller};
+use db::Faults;
 use domain::{Clock, IdSource, QueueName, Refusal, limits::MESSAGE_MAX_BYTES};
 use proto::{
     cqs::v1::{
@@ -73,13 +74,18 @@ fn allowed<T>(request: &Request<T>, rpc: &str) -> Result<Caller, Refusal> {
     Ok(caller)
 }
 
-/// The status of a failed call. A fault of ours is logged here, once.
+/// Faults of ours.
+static FAULTS: Faults = Faults::new();
+
+/// The status of a failed call. A fault of ours is logged here, once; those that repeat are counted.
 fn status(rpc: &'static str) -> impl Fn(StoreError) -> Status {
     move |error| {
         match &error {
             StoreError::Refused(refusal) => tracing::debug!(rpc, %refusal, "refused"),
             StoreError::BrokenRow { .. } | StoreError::Db(_) | StoreError::Json(_) => {
-                tracing::error!(rpc, %error, "call failed");
+                if let Some(left_out) = FAULTS.due(&error.to_string()) {
+                    tracing::error!(rpc, %error, left_out, "call failed");
+                }
             }
         }
         status_from_refusal(&error.into_refusal())

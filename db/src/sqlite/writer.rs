@@ -21,7 +21,7 @@ use tokio::{
 };
 
 use super::lock::LockFile;
-use crate::DbError;
+use crate::{DbError, Faults};
 
 /// Units that may wait: callers beyond them wait for a place, which is the back-pressure.
 const UNITS_WAITING_MAX: usize = 1_024;
@@ -31,6 +31,9 @@ const UNITS_PER_COMMIT_MAX: usize = 256;
 pub(super) const GATHER_TIME_MAX: Duration = Duration::from_millis(5);
 /// Longest unit. The slowest one meant to be here (4,096 records) takes well under a second.
 const UNIT_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// Faults of transactions.
+static FAULTS: Faults = Faults::new();
 
 /// A transaction with its first savepoint, in one text: each text costs two switches between threads.
 const BEGIN: &str = "BEGIN IMMEDIATE; SAVEPOINT unit";
@@ -155,7 +158,9 @@ impl State {
     /// Runs `first` and what waits behind it in one transaction. True when a close was met among them.
     async fn commit_group(&mut self, first: Box<dyn Unit>, inbox: &mut mpsc::Receiver<Message>) -> bool {
         if let Err(error) = self.begin().await {
-            tracing::error!(%error, "cannot begin a transaction");
+            if let Some(left_out) = FAULTS.due(&error.to_string()) {
+                tracing::error!(%error, left_out, "cannot begin a transaction");
+            }
             first.reply(Err(error));
             return false;
         }
@@ -188,8 +193,10 @@ impl State {
                 Err(error)
             }
         };
-        if let Err(error) = &committed {
-            tracing::error!(%error, units = group.len(), "transaction not committed");
+        if let Err(error) = &committed
+            && let Some(left_out) = FAULTS.due(&error.to_string())
+        {
+            tracing::error!(%error, units = group.len(), left_out, "transaction not committed");
         }
         for unit in group {
             unit.reply(committed.clone());

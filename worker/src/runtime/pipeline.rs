@@ -4,7 +4,7 @@ use std::{
     collections::BTreeSet,
     sync::{
         Arc,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::Duration,
 };
@@ -86,6 +86,8 @@ pub(crate) struct RuntimeParts {
 pub(crate) struct Runtime {
     parts: RuntimeParts,
     configured: watch::Sender<bool>,
+    /// Whether the platform did not answer one of the loops last: what all of them meet is said once.
+    is_away: AtomicBool,
     /// One for each batch that works. A loop holds one while it asks and works, and gives it back when its batch waits.
     working: Arc<Semaphore>,
 }
@@ -99,7 +101,7 @@ enum Turn {
 impl Runtime {
     pub(crate) fn new(parts: RuntimeParts) -> Arc<Self> {
         let working = Arc::new(Semaphore::new(parts.settings.pipelines.max(1)));
-        Arc::new(Self { parts, configured: watch::Sender::new(false), working })
+        Arc::new(Self { parts, configured: watch::Sender::new(false), is_away: AtomicBool::new(false), working })
     }
 
     /// The service's name.
@@ -166,7 +168,7 @@ impl Runtime {
                     tokio::time::sleep_until(started + EMPTY_TURN_MIN).await;
                 }
                 Err(error) => {
-                    if backoff.failures() == 0 {
+                    if !self.is_away.swap(true, Ordering::Relaxed) {
                         tracing::warn!(service = %self.parts.service.name(), %error, "the platform does not answer; trying again");
                     }
                     if !self.pause(&mut backoff).await {
@@ -216,9 +218,11 @@ impl Runtime {
             permit = Arc::clone(&self.working).acquire_owned() => permit,
         };
         // Not cut short by a stop: an answer on its way would hold its items until the lease lapses.
-        let Some(Leased { lease, notifications }) = self.parts.platform.dequeue(&self.ask()).await? else {
-            return Ok(Turn::Idle);
-        };
+        let leased = self.parts.platform.dequeue(&self.ask()).await?;
+        if self.is_away.swap(false, Ordering::Relaxed) {
+            tracing::info!(service = %self.parts.service.name(), "the platform answers again");
+        }
+        let Some(Leased { lease, notifications }) = leased else { return Ok(Turn::Idle) };
         let lease_ms = self.parts.settings.lease_ms;
         let length = Duration::from_millis(u64::try_from(lease_ms).unwrap_or(0));
         let (platform, extended) = (self.parts.platform.clone(), lease.clone());

@@ -175,6 +175,39 @@ async fn an_unparsable_model_fails_its_labels_and_keeps_their_pictures() {
     worker.stop().await;
 }
 
+/// A folder that takes nothing is as an access point that is away.
+#[tokio::test]
+async fn labels_wait_for_a_folder_that_cannot_be_written_and_no_attempt_counts() {
+    let world = World::new();
+    let blocked = world.dir.path().join("T");
+    std::fs::write(&blocked, "a file where the tenant's folder should be").unwrap();
+    let worker = world.work().await;
+    world.store().await;
+    world.model("M", "m1").await;
+    world.item("I", "item").await;
+    world.esl("E").await;
+    world.link("E", "I", "M").await;
+    eventually("the status says why", async || {
+        world.status("E").await.is_some_and(|status| status.last_error.contains("does not answer since"))
+    })
+    .await;
+    for _ in 0..5 {
+        world.clock.advance_ms(300_000);
+        eventually("it is looked at again", async || {
+            !world.in_hand().await && world.waits(ServiceName::HardwareExporter).await
+        })
+        .await;
+    }
+    assert_eq!(world.status("E").await.unwrap().attempts, 0);
+    std::fs::remove_file(&blocked).unwrap();
+    eventually("the picture is there", async || {
+        world.clock.advance_ms(300_000);
+        world.shows("E", "item m1")
+    })
+    .await;
+    worker.stop().await;
+}
+
 #[tokio::test]
 async fn an_unknown_driver_fails_the_label_and_its_status_says_so() {
     let world = World::new();

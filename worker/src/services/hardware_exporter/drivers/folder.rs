@@ -13,7 +13,7 @@
 use std::{
     collections::BTreeMap,
     fs::{self, File, OpenOptions},
-    io::{self, Read as _, Write as _},
+    io::{self, ErrorKind, Read as _, Write as _},
     os::unix::fs::FileExt as _,
     path::{Path, PathBuf},
     sync::{
@@ -23,16 +23,18 @@ use std::{
     time::Duration,
 };
 
-use domain::RecordId;
+use domain::{RecordId, Urn};
 use futures::{FutureExt as _, future::BoxFuture};
 use proto::records::v1::Evidence;
 use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
 
-use super::{Delivered, Delivery, Driver, Fence, Manner, Shipment};
+use super::{Delivered, Delivery, Driver, Fence, Manner, Place, Probe, Shipment};
 use crate::{ExporterSettings, runtime::contained};
 
 /// Holds a store folder's generation and is its lock. No label's file has this name: those end in `.png`.
 const GENERATION_FILE: &str = ".generation";
+/// Written and removed to see whether anything can be. No label's file has this name either.
+const TRIAL_FILE: &str = ".trial";
 /// Files written and synced at once: syncs of one file system share journal commits, and few threads reach that.
 const WRITERS: usize = 8;
 /// Files of one call: as many as a batch of the exporter has labels at most.
@@ -91,12 +93,32 @@ impl Driver for FolderDriver {
         }
         .boxed()
     }
+
+    fn probe<'a>(&'a self, place: &'a Place) -> BoxFuture<'a, Probe> {
+        let folder = Arc::clone(&self.folder);
+        async move {
+            let Some(dir) = folder.of_store(&place.access_point).filter(|_| !folder.discard) else {
+                return Probe::Up { uptime: None };
+            };
+            let tried = tokio::task::spawn_blocking(move || try_to_write(&dir)).await;
+            match tried.unwrap_or_else(|error| Err(format!("the writer ended: {error}"))) {
+                Ok(()) => Probe::Up { uptime: None },
+                Err(cause) => Probe::Away { cause },
+            }
+        }
+        .boxed()
+    }
 }
 
 /// A picture as a file, or why it cannot be one.
 type Encoded = Result<Vec<u8>, String>;
 
 impl Folder {
+    /// Where the pictures of an access point's store lie.
+    fn of_store(&self, access_point: &Urn) -> Option<PathBuf> {
+        Some(self.base.join(access_point.tenant().as_str()).join(access_point.store()?.as_str()))
+    }
+
     fn write(&self, shipment: &Shipment) -> Vec<Delivered> {
         let pngs: Vec<Encoded> = shipment.deliveries.par_iter().map(encode).collect();
         if self.discard {
@@ -139,7 +161,7 @@ fn encode(delivery: &Delivery) -> Encoded {
 
 fn write_store(dir: &Path, generation: i64, files: &[(&RecordId, &Encoded)]) -> Vec<Delivered> {
     let all = |answer: Delivered| vec![answer; files.len()];
-    let io = |error: io::Error| Delivered::Retryable { cause: format!("{}: {error}", dir.display()) };
+    let io = |error: io::Error| Delivered::Unreachable { cause: format!("{}: {error}", dir.display()) };
     // The lock is held until the end of this function: until everything is synced.
     let _held = match hold(dir, generation) {
         Ok(Ok(lock)) => lock,
@@ -182,10 +204,32 @@ fn write_files(dir: &Path, files: &[(&RecordId, &Encoded)]) -> Vec<Delivered> {
             Err(cause) => Delivered::Permanent { cause: cause.clone() },
             Ok(png) => match write_file(dir, label, png) {
                 Ok(()) => confirmed("written and synced"),
-                Err(error) => Delivered::Retryable { cause: format!("{label}.png: {error}") },
+                Err(error) => not_written(format!("{label}.png: {error}"), error.kind()),
             },
         })
         .collect()
+}
+
+/// Where nothing can be written it is as with an access point that is away: no label is at fault, and none uses its
+/// attempts up.
+fn not_written(cause: String, kind: ErrorKind) -> Delivered {
+    match kind {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::ReadOnlyFilesystem => {
+            Delivered::Unreachable { cause }
+        }
+        _ => Delivered::Retryable { cause },
+    }
+}
+
+/// Whether a store's folder takes a file.
+fn try_to_write(dir: &Path) -> Result<(), String> {
+    let told = |error: io::Error| format!("{}: {error}", dir.display());
+    fs::create_dir_all(dir).map_err(told)?;
+    let path = dir.join(TRIAL_FILE);
+    let mut file = File::create(&path).map_err(told)?;
+    // More than fits beside others into a block that is there already.
+    file.write_all(&vec![0; 64 << 10]).and_then(|()| file.sync_all()).map_err(told)?;
+    fs::remove_file(path).map_err(told)
 }
 
 /// Beside, synced, renamed. What a crash leaves beside is overwritten by the next picture of the label.
@@ -300,8 +344,14 @@ mod tests {
     async fn a_folder_that_cannot_be_written_confirms_nothing() {
         let base = tempfile::tempdir().unwrap();
         fs::write(base.path().join("T"), "a file where the tenant's folder should be").unwrap();
-        let answers = send(&driver(base.path()), 1, 1, 2).await;
-        assert!(answers.iter().all(|answer| matches!(answer, Delivered::Retryable { .. })), "{answers:?}");
+        let driver = driver(base.path());
+        let answers = send(&driver, 1, 1, 2).await;
+        assert!(answers.iter().all(|answer| matches!(answer, Delivered::Unreachable { .. })), "{answers:?}");
+        let place = Place { access_point: "t/T/s/S/accesspoints/A".parse().unwrap(), address: String::new() };
+        assert!(matches!(driver.probe(&place).await, Probe::Away { cause } if cause.contains("T/S")));
+        fs::remove_file(base.path().join("T")).unwrap();
+        assert_eq!(driver.probe(&place).await, Probe::Up { uptime: None });
+        assert_eq!(fs::read_dir(base.path().join("T/S")).unwrap().count(), 0, "nothing is left of the trial");
     }
 
     #[tokio::test]

@@ -55,6 +55,7 @@ pub(super) struct Lanes(Mutex<HashMap<Urn, Arc<Lane>>>);
 
 /// The lane of one access point.
 pub(super) struct Lane {
+    access_point: Urn,
     calls: Arc<Semaphore>,
     turn: sync::Mutex<()>,
     road: sync::Mutex<()>,
@@ -116,6 +117,7 @@ impl Lanes {
             let mut hasher = DefaultHasher::new();
             access_point.hash(&mut hasher);
             Arc::new(Lane {
+                access_point: access_point.clone(),
                 calls: Arc::new(Semaphore::new(manner.at_once.max(1))),
                 turn: sync::Mutex::new(()),
                 road: sync::Mutex::new(()),
@@ -173,7 +175,22 @@ impl Lane {
 
     /// The access point did not answer.
     pub(super) fn failed(&self, now: Timestamp, cause: &str) -> Shut {
-        self.facts().breaker.failed(now, cause, self.salt)
+        self.away(&mut self.facts(), now, cause)
+    }
+
+    /// Told when it begins: what it holds up is seen at each label, why it does concerns people.
+    fn away(&self, facts: &mut Facts, now: Timestamp, cause: &str) -> Shut {
+        if facts.breaker.is_free() {
+            tracing::warn!(access_point = %self.access_point, cause, "an access point does not answer; its labels wait");
+        }
+        facts.breaker.failed(now, cause, self.salt)
+    }
+
+    fn up(&self, facts: &mut Facts) {
+        if !facts.breaker.is_free() {
+            tracing::info!(access_point = %self.access_point, "an access point answers again");
+        }
+        facts.breaker.answered();
     }
 
     /// Notes for the breaker what a driver answered, before the next call begins.
@@ -181,8 +198,8 @@ impl Lane {
         let mut facts = self.facts();
         for answer in answers {
             match answer {
-                Delivered::Unreachable { cause } => drop(facts.breaker.failed(now, cause, self.salt)),
-                _ => facts.breaker.answered(),
+                Delivered::Unreachable { cause } => drop(self.away(&mut facts, now, cause)),
+                _ => self.up(&mut facts),
             }
         }
     }
@@ -202,9 +219,9 @@ impl Lane {
     pub(super) fn probed(&self, probe: &Probe, now: Timestamp) {
         let mut facts = self.facts();
         match probe {
-            Probe::Away { cause } => drop(facts.breaker.failed(now, cause, self.salt)),
+            Probe::Away { cause } => drop(self.away(&mut facts, now, cause)),
             Probe::Up { uptime } => {
-                facts.breaker.answered();
+                self.up(&mut facts);
                 let Some(uptime) = uptime else { return };
                 let since = now.plus_ms(-i64::try_from(uptime.as_millis()).unwrap_or(i64::MAX));
                 let before = facts.up_since.replace(since);
