@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use domain::{Clock, DtoType, Outcome, Timestamp};
-use futures::{StreamExt as _, stream};
+use futures::{FutureExt as _, StreamExt as _, future::BoxFuture, stream::FuturesOrdered};
 use proto::records::v1::{DeliveryState, StoreEslStatus};
 use tokio::{sync::MutexGuard as Guard, time::Instant};
 
@@ -18,6 +18,9 @@ use super::{
     visit::{Errand, RUNNING_DEFER_MS, Verdicts, Visit},
 };
 use crate::runtime::{CallError, RecordWrite, Reported, Verdict, write_many};
+
+/// Calls that are out, or wait for their turn, in that order.
+type Out<'v> = FuturesOrdered<BoxFuture<'v, Verdicts>>;
 
 impl Visit<'_> {
     /// Sends as much as there is time for, most urgent first; a verdict for every errand. Without the road, which is taken
@@ -52,7 +55,7 @@ impl Visit<'_> {
                 }
             }
         }
-        let mut turn = Some(turn);
+        let (mut turn, mut out) = (Some(turn), Out::new());
         while let Some(group) = next {
             // Another group's time is enough to have the next batch read.
             if ready.len() <= self.at_once(Duration::MAX) {
@@ -64,7 +67,7 @@ impl Visit<'_> {
             let takes = self.lane.mean(&self.manner) * u32::try_from(group.parcels.len()).unwrap_or(u32::MAX);
             // The access point is kept busy: meanwhile the next are made ready and what it answered before is written down.
             let (shipped, prepared, noted) = tokio::join!(
-                self.ship(group),
+                self.ship(group, &mut out),
                 self.prepare(&mut ready, takes),
                 self.noted(std::mem::take(&mut answered))
             );
@@ -73,6 +76,9 @@ impl Visit<'_> {
             verdicts.extend(refused);
             verdicts.extend(noted?);
             next = group;
+        }
+        while let Some(last) = out.next().await {
+            answered.extend(last);
         }
         drop(road);
         verdicts.extend(answered);
@@ -161,20 +167,24 @@ impl Visit<'_> {
         errand
     }
 
-    /// Hands the parcels to the lane, as many a call and as many calls at once as the driver's manner says.
-    async fn ship(&self, Group { mut parcels, times }: Group) -> Verdicts {
-        let per_call = self.manner.per_call.max(1);
-        let mut calls = Vec::with_capacity(parcels.len().div_ceil(per_call));
+    /// Hands the parcels to the lane, as many a call and as many calls at once as the driver's manner says. Ends when the last
+    /// of them has its place there: the next group comes behind it without a rest. What was answered until then.
+    async fn ship<'v>(&'v self, Group { mut parcels, times }: Group, out: &mut Out<'v>) -> Verdicts {
+        let (per_call, at_once) = (self.manner.per_call.max(1), self.manner.at_once.max(1));
+        let mut answered = Verdicts::new();
         while !parcels.is_empty() {
-            let rest = parcels.split_off(parcels.len().min(per_call));
-            calls.push(std::mem::replace(&mut parcels, rest));
-        }
-        stream::iter(calls)
-            .map(|parcels| self.ship_call(parcels, times))
             // One more than may be out: it has its turn the moment another is over.
-            .buffered(self.manner.at_once.max(1) + 1)
-            .concat()
-            .await
+            while out.len() > at_once {
+                answered.extend(out.next().await.unwrap_or_default());
+            }
+            let rest = parcels.split_off(parcels.len().min(per_call));
+            out.push_back(self.ship_call(std::mem::replace(&mut parcels, rest), times).boxed());
+            // From its first look on it has its place.
+            if let Some(Some(verdicts)) = out.next().now_or_never() {
+                answered.extend(verdicts);
+            }
+        }
+        answered
     }
 
     async fn ship_call(&self, parcels: Vec<Parcel>, times: CallTimes) -> Verdicts {
