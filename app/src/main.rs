@@ -5,11 +5,10 @@ use std::process::ExitCode;
 use app::commands::{Cli, failure};
 use clap::Parser as _;
 
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
     let cli = Cli::parse();
     let format = cli.format();
-    match cli.run().await {
+    match daemon::threads::run(cli.run()).map_err(Into::into).flatten() {
         Ok(exit) => exit.into(),
         Err(error) => failure::tell(&error, format).into(),
     }

@@ -1,5 +1,5 @@
 //! What every daemon does: service identity, TLS, channels, serving gRPC, bounds of connections and rates, calls to the outside,
-//! configuration, telemetry, shutdown, failures, real time.
+//! configuration, telemetry, shutdown, failures, threads, real time.
 //!
 //! Invariants
 //! - A gRPC handler learns who calls only from [`identity::Caller`], which the layer puts there after verifying a
@@ -18,6 +18,7 @@ pub mod rates;
 pub mod serve;
 pub mod shutdown;
 pub mod telemetry;
+pub mod threads;
 pub mod tls;
 
 mod clock;

@@ -26,9 +26,9 @@ struct Arguments {
     insecure: bool,
 }
 
-#[tokio::main]
-async fn main() -> ExitCode {
-    failure::exit_code("reshelf-gateway", run(&Arguments::parse()).await)
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    failure::exit_code("reshelf-gateway", daemon::threads::run(run(&arguments)).map_err(Into::into).flatten())
 }
 
 async fn run(arguments: &Arguments) -> anyhow::Result<()> {

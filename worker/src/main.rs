@@ -32,9 +32,9 @@ struct Arguments {
     insecure: bool,
 }
 
-#[tokio::main]
-async fn main() -> ExitCode {
-    failure::exit_code("reshelf-worker", start(&Arguments::parse()).await)
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    failure::exit_code("reshelf-worker", daemon::threads::run(start(&arguments)).map_err(Into::into).flatten())
 }
 
 async fn start(arguments: &Arguments) -> anyhow::Result<()> {

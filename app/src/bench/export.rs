@@ -41,8 +41,8 @@ const FIRST_ADDRESS: u64 = 0x0200_0000_0000;
 /// The refresh that makes the pictures.
 const TRACKING_ID: &str = "bench-export";
 const MODEL: &str = "standard";
-/// Between two looks.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Between two looks. Each holds the access points for a moment, in which they answer nobody.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// How long nothing may be uploaded before the run counts as failed.
 const STANDSTILL_MAX: Duration = Duration::from_mins(2);
 
