@@ -274,6 +274,14 @@ pub trait CqsStore: FailureStore + AuditStore + Send + Sync + 'static {
     /// Operations of these tenants with an id below `page.0`, newest first, at most `page.1`.
     fn operations(&self, tenants: Vec<TenantId>, page: (i64, usize), now: Timestamp) -> Step<'_, Vec<OperationReport>>;
 
+    /// As `operations`, of those that are not over. Looks at no finished one, however many there are.
+    fn operations_unfinished(
+        &self,
+        tenants: Vec<TenantId>,
+        page: (i64, usize),
+        now: Timestamp,
+    ) -> Step<'_, Vec<OperationReport>>;
+
     /// Carries out a person's action on an operation. Rows written do not depend on its size.
     fn control(&self, ask: ControlAsk, now: Timestamp) -> Step<'_, Controlled>;
 

@@ -144,6 +144,20 @@ macro_rules! steps_of {
                 })
             }
 
+            fn operations_unfinished(
+                &self,
+                tenants: Vec<domain::TenantId>,
+                (before, limit): (i64, usize),
+                now: domain::Timestamp,
+            ) -> $crate::store::Step<'_, Vec<$crate::model::OperationReport>> {
+                self.read(tenants, move |unit, tenants| {
+                    Box::pin(async move {
+                        let now = $crate::unit::Clocked::time(unit, now);
+                        $crate::steps::operation::unfinished(unit, &tenants, (before, limit, now)).await
+                    })
+                })
+            }
+
             fn control(
                 &self,
                 ask: $crate::model::ControlAsk,

@@ -339,6 +339,13 @@ pub(crate) trait Operations: Send {
         before: i64,
         limit: usize,
     ) -> impl Future<Output = Result<Vec<Operation>>> + Send;
+    /// As `operation_page`, of those that are not finished.
+    fn operation_unfinished(
+        &mut self,
+        tenants: &[TenantId],
+        before: i64,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<Operation>>> + Send;
 }
 
 /// Controls of operations, and the brake.

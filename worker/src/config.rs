@@ -74,10 +74,16 @@ impl From<LogLines> for LogFormat {
 }
 
 impl WorkerConfig {
-    /// The services named.
+    /// The services named. Refuses one that is named twice, before anything is started.
     pub fn service_names(&self) -> anyhow::Result<Vec<ServiceName>> {
         anyhow::ensure!(!self.services.is_empty(), "services must not be empty");
-        self.services.iter().map(|name| name.parse().with_context(|| format!("services: {name:?}"))).collect()
+        let mut names: Vec<ServiceName> = Vec::with_capacity(self.services.len());
+        for name in &self.services {
+            let service = name.parse().with_context(|| format!("services: {name:?}"))?;
+            anyhow::ensure!(!names.contains(&service), "services: {name:?} is listed twice, and would be run twice");
+            names.push(service);
+        }
+        Ok(names)
     }
 
     /// The key of every service named, as credentials.
@@ -189,6 +195,13 @@ mod tests {
         assert!(error.contains("workers"), "{error}");
         let error = written(&MINIMAL.replace("esl-image-merger", "merger")).unwrap().service_names().unwrap_err();
         assert!(format!("{error:#}").contains("merger"), "{error:#}");
+    }
+
+    #[test]
+    fn a_service_that_is_named_twice_is_refused_by_name() {
+        let twice = MINIMAL.replace("esl-image-merger", "ecc-image-render-service");
+        let error = written(&twice).unwrap().service_names().unwrap_err().to_string();
+        assert!(error.contains("services: \"ecc-image-render-service\" is listed twice"), "{error}");
     }
 
     #[test]

@@ -62,4 +62,16 @@ impl Operations for MemoryUnit {
         let listed = newest_first.filter(|operation| operation.id < before && tenants.contains(&operation.tenant));
         Ok(listed.take(limit).cloned().collect())
     }
+
+    async fn operation_unfinished(
+        &mut self,
+        tenants: &[TenantId],
+        before: i64,
+        limit: usize,
+    ) -> Result<Vec<Operation>, StoreError> {
+        let mut listed = self.operation_page(tenants, before, usize::MAX).await?;
+        listed.retain(|operation| operation.finished_at.is_none());
+        listed.truncate(limit);
+        Ok(listed)
+    }
 }

@@ -24,6 +24,10 @@ const PAGE_DEFAULT: usize = 50;
 const PAGE_MAX: i32 = 200;
 /// Names of one look-up by name: as many operations as a page has at most.
 const NAMES_MAX: usize = 200;
+/// Operations that one answer looks at where states are asked for: as the largest page costs, and one.
+const LOOK: usize = 201;
+/// States of one request: as many as there are.
+const STATES_MAX: usize = 8;
 
 impl CqsServer {
     pub(super) async fn get_operation(
@@ -52,11 +56,18 @@ impl CqsServer {
         allowed(&request, "ListOperations")?;
         let request = request.into_inner();
         let tenants = tenants(&request.tenant_ids)?;
+        let states = states(&request)?;
         if !request.tracking_ids.is_empty() {
+            if !states.is_empty() {
+                return Err(Refusal::field("states", "must be empty where tracking_ids are named").into());
+            }
             return self.named(tenants, &request.tracking_ids).await;
         }
         let size = page_size(request.page_size, PAGE_DEFAULT, PAGE_MAX)?;
         let before = page_from(&request.page_token)?;
+        if !states.is_empty() {
+            return self.in_states(tenants, &states, (before, size)).await;
+        }
         // One more than shown says whether there is a next page.
         let mut reports = self.store.operations(tenants, (before, size + 1), self.parts.clock.now()).await?;
         let more = reports.len() > size;
@@ -70,6 +81,31 @@ impl CqsServer {
 }
 
 impl CqsServer {
+    /// A state is counted, not stored, so no index finds it: a bounded look is narrowed, and the token names its end. What is
+    /// over is not looked at unless it is asked for.
+    async fn in_states(
+        &self,
+        tenants: Vec<TenantId>,
+        states: &[wire::OperationState],
+        (before, size): (i64, usize),
+    ) -> Result<wire::ListOperationsResponse, StoreError> {
+        let now = self.parts.clock.now();
+        let mut reports = if states.iter().any(|state| is_over(*state)) {
+            self.store.operations(tenants, (before, LOOK), now).await?
+        } else {
+            self.store.operations_unfinished(tenants, (before, LOOK), now).await?
+        };
+        let looked_to = reports.last().filter(|_| reports.len() == LOOK).map(|report| report.operation.id);
+        reports.retain(|report| states.contains(&state_to_wire(report.state)));
+        let more = reports.len() > size;
+        reports.truncate(size);
+        let last = if more { reports.last().map(|report| report.operation.id) } else { looked_to };
+        Ok(wire::ListOperationsResponse {
+            operations: reports.into_iter().map(operation_to_wire).collect(),
+            next_page_token: page_after(last),
+        })
+    }
+
     async fn named(
         &self,
         tenants: Vec<TenantId>,
@@ -85,6 +121,29 @@ impl CqsServer {
             self.store.operations_named(tenant, names.collect::<Result<_, _>>()?, self.parts.clock.now()).await?;
         let operations = reports.into_iter().map(operation_to_wire).collect();
         Ok(wire::ListOperationsResponse { operations, next_page_token: String::new() })
+    }
+}
+
+/// The states a list is narrowed to; none: it is not.
+fn states(request: &wire::ListOperationsRequest) -> Result<Vec<wire::OperationState>, Refusal> {
+    if request.states.len() > STATES_MAX {
+        return Err(Refusal::field("states", format!("must have at most {STATES_MAX} entries")));
+    }
+    let state = |(index, number): (usize, &i32)| match wire::OperationState::try_from(*number) {
+        Ok(wire::OperationState::Unspecified) | Err(_) => {
+            Err(Refusal::field(format!("states[{index}]"), "is no state of an operation"))
+        }
+        Ok(state) => Ok(state),
+    };
+    request.states.iter().enumerate().map(state).collect()
+}
+
+/// Whether an operation that stands there is finished. One that is unknown here is looked for among all.
+fn is_over(state: wire::OperationState) -> bool {
+    use wire::OperationState as S;
+    match state {
+        S::AwaitingApproval | S::Running | S::Paused | S::Held | S::Cancelling => false,
+        S::Unspecified | S::Cancelled | S::Succeeded | S::FinishedWithFailures => true,
     }
 }
 

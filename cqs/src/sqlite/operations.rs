@@ -105,4 +105,27 @@ impl Operations for SqliteUnit<'_> {
         .await?;
         rows.iter().map(read_operation).collect()
     }
+
+    async fn operation_unfinished(
+        &mut self,
+        tenants: &[TenantId],
+        before: i64,
+        limit: usize,
+    ) -> Result<Vec<Operation>, StoreError> {
+        // By its own index: there is no end to those that are finished, and few are not.
+        let tenants: Vec<&str> = tenants.iter().map(TenantId::as_str).collect();
+        let rows = sqlx::query(
+            "SELECT id, tenant, tracking_id, lane, queue, trigger_name, scope, reason, operator_subject, accepted_at, sla,
+                sla_chosen, items_digest, items_enqueued, finished_at
+             FROM cqs_operation INDEXED BY cqs_operation_running
+             WHERE finished_at IS NULL AND tenant IN (SELECT value FROM jsonb_each(?1)) AND id < ?2
+             ORDER BY id DESC LIMIT ?3",
+        )
+        .bind(json_text(&tenants)?)
+        .bind(before)
+        .bind(limit_int(limit))
+        .fetch_all(&mut *self.conn)
+        .await?;
+        rows.iter().map(read_operation).collect()
+    }
 }

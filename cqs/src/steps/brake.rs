@@ -1,6 +1,6 @@
 //! The one brake over all operations.
 
-use domain::Timestamp;
+use domain::{ErrorCode, Refusal, Timestamp};
 
 use crate::{
     StoreError,
@@ -17,7 +17,8 @@ pub(crate) const fn brake_action(on: bool) -> &'static str {
     if on { "brake on" } else { "brake off" }
 }
 
-/// Puts the brake on or takes it off. On again replaces the reason; off again changes nothing.
+/// Puts the brake on or takes it off. Again by the same person for the same reason, and off again, change nothing; on while
+/// somebody has it on is refused, so that who stopped all and why stays told until it is off.
 pub(crate) async fn set_brake<U: Unit>(
     unit: &mut U,
     ask: BrakeAsk,
@@ -28,7 +29,8 @@ pub(crate) async fn set_brake<U: Unit>(
     let brake = ask.on.then_some(act);
     let changed = match (&was, &brake) {
         (None, None) => false,
-        (Some(was), Some(new)) => (&was.by, &was.reason) != (&new.by, &new.reason),
+        (Some(was), Some(new)) if (&was.by, &was.reason) == (&new.by, &new.reason) => false,
+        (Some(was), Some(_)) => return Err(on_already(was).into()),
         (None, Some(_)) | (Some(_), None) => true,
     };
     let mut changes = Changes::default();
@@ -59,6 +61,12 @@ pub(crate) async fn set_brake<U: Unit>(
     tracing::warn!(on = ask.on, by = %ask.by, reason = %ask.reason, changed, "brake set");
     let stands = if changed { brake } else { was };
     Ok((stands, changes.write(unit, now).await?))
+}
+
+fn on_already(was: &Act) -> Refusal {
+    let by = was.by.as_ref().map_or("a service".to_owned(), ToString::to_string);
+    let message = format!("the brake is on already, by {by} since {}: {}; nothing was changed", was.at, was.reason);
+    Refusal::new(ErrorCode::FailedPrecondition, message).at("on")
 }
 
 /// Who put the brake on; none: it is off.

@@ -57,6 +57,16 @@ pub(crate) async fn operations<U: Unit>(
     reports(unit, page, now).await
 }
 
+/// A page of operations that are not finished.
+pub(crate) async fn unfinished<U: Unit>(
+    unit: &mut U,
+    tenants: &[TenantId],
+    (before, limit, now): (i64, usize, Timestamp),
+) -> Result<Vec<OperationReport>, StoreError> {
+    let page = unit.operation_unfinished(tenants, before, limit).await?;
+    reports(unit, page, now).await
+}
+
 /// One operation with its ledger.
 pub(crate) async fn report<U: Unit>(
     unit: &mut U,

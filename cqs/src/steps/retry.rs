@@ -5,7 +5,9 @@
 //!   goes. What a cancelled retry did not come to is open again where it failed.
 //! - A retry is not finished while a rule that fills it is not.
 
-use domain::{ErrorCode, LaneKind, Refusal, SplitItem, Timestamp, limits, sla_clamp};
+use std::collections::BTreeMap;
+
+use domain::{ErrorCode, LaneKind, Refusal, SplitItem, Timestamp, TrackingId, limits, sla_clamp};
 use sha2::{Digest as _, Sha256};
 
 use crate::{
@@ -28,6 +30,10 @@ use super::{
 pub(crate) const ACTION: &str = "RetryFailures";
 /// Failures moved by one unit of work for one rule: a few milliseconds, so urgent changes get between.
 const MOVE_ROWS: usize = 1_000;
+/// Generations of retries that a refusal looks through, and retries of each: it helps, and is no search.
+const GENERATIONS_MAX: usize = 4;
+/// As above.
+const RETRIES_LOOKED_AT: usize = 10;
 /// Rules carried on by one unit of work.
 const RULES: usize = 4;
 
@@ -116,10 +122,42 @@ async fn rules<U: Unit>(
         }
     }
     if rules.is_empty() {
-        let message = "nothing failed there that was not retried already";
+        let message = match failed_again(unit, ask, (parent, queues)).await? {
+            Some(retry) => {
+                format!("what failed there was retried already; what failed again is of retry {retry}: retry that one")
+            }
+            None => "nothing failed there that was not retried already".to_owned(),
+        };
         return Err(Refusal::new(ErrorCode::FailedPrecondition, message).at("tracking_id").into());
     }
     Ok(rules)
+}
+
+/// The newest retry, of the nearest generation, in which something failed that nobody took over.
+async fn failed_again<U: Unit>(
+    unit: &mut U,
+    ask: &RetryAsk,
+    (parent, queues): (&Operation, &[Queue]),
+) -> Result<Option<TrackingId>, StoreError> {
+    let mut lanes = vec![parent.lane];
+    for _ in 0..GENERATIONS_MAX {
+        let rules = unit.retry_of(&lanes).await?;
+        let below = rules.into_iter().filter(|rule| lanes.contains(&rule.parent_lane));
+        let below: BTreeMap<i64, TrackingId> = below.map(|rule| (rule.lane, rule.tracking_id)).collect();
+        let newest: Vec<(i64, TrackingId)> = below.into_iter().rev().take(RETRIES_LOOKED_AT).collect();
+        for (lane, tracking_id) in &newest {
+            for queue in queues {
+                if unit.dead_open(*lane, queue.id, ask.cause.as_deref()).await? > 0 {
+                    return Ok(Some(tracking_id.clone()));
+                }
+            }
+        }
+        lanes = newest.into_iter().map(|(lane, _)| lane).collect();
+        if lanes.is_empty() {
+            break;
+        }
+    }
+    Ok(None)
 }
 
 async fn replay<U: Unit>(

@@ -7,11 +7,13 @@ each_port!(
     an_operation_finishes_and_opens_again,
     writes_in_its_lane_count_for_it,
     operations_are_listed_newest_first,
+    operations_are_listed_by_where_they_stand,
 );
 
 mod scenario_impl {
     use cqs::model::Counts;
-    use domain::Outcome;
+    use domain::{Outcome, ServiceName};
+    use proto::cqs::v1::{Cancel, ListOperationsRequest, OperationState, Pause, control_operation_request::Action};
 
     use crate::world::*;
 
@@ -112,5 +114,33 @@ mod scenario_impl {
         };
         assert_eq!(names(&named("T", &["op-1", "none", "op-3"]).await.unwrap()), ["op-3", "op-1"]);
         assert!(named("U", &["op-1"]).await.unwrap().is_empty());
+    }
+
+    pub async fn operations_are_listed_by_where_they_stand(world: World) {
+        for n in 0..5 {
+            world.inject(refresh(&format!("op-{n}"))).await.unwrap();
+        }
+        world.control("op-0", Action::Pause(Pause::default())).await.unwrap();
+        world.control("op-3", Action::Pause(Pause::default())).await.unwrap();
+        world.control("op-2", Action::Cancel(Cancel {})).await.unwrap();
+        let page = async |states: &[OperationState], page_size, page_token: String| {
+            let states = states.iter().map(|state| i32::from(*state)).collect();
+            let tenant_ids = vec!["T".to_owned()];
+            let asked = ListOperationsRequest { tenant_ids, page_size, page_token, states, ..Default::default() };
+            let answer = world.gate().client(ServiceName::OperatorGateway).list_operations(asked).await;
+            let answer = answer.unwrap().into_inner();
+            let names: Vec<String> = answer.operations.into_iter().map(|found| found.tracking_id).collect();
+            (names.join(" "), answer.next_page_token)
+        };
+        let whole = async |states: &[OperationState]| page(states, 0, String::new()).await;
+        let last = |names: &str| (names.to_owned(), String::new());
+        assert_eq!(whole(&[OperationState::Paused]).await, last("op-3 op-0"));
+        assert_eq!(whole(&[OperationState::Running, OperationState::Held]).await, last("op-4 op-1"));
+        assert_eq!(whole(&[OperationState::Cancelled]).await, last("op-2"));
+        assert_eq!(whole(&[OperationState::Cancelled, OperationState::Paused]).await, last("op-3 op-2 op-0"));
+        assert_eq!(whole(&[OperationState::AwaitingApproval]).await, last(""));
+        let (first, token) = page(&[OperationState::Paused], 1, String::new()).await;
+        assert_eq!((first.as_str(), token.is_empty()), ("op-3", false));
+        assert_eq!(page(&[OperationState::Paused], 1, token).await, last("op-0"));
     }
 }

@@ -58,11 +58,11 @@ mod scenario_impl {
     }
 
     async fn brake(world: &World, on: bool) -> Result<wire::Brake, domain::Refusal> {
-        let request = wire::SetBrakeRequest {
-            on,
-            operator_subject: "ann@example".to_owned(),
-            reason: "INC-8: stop all".to_owned(),
-        };
+        brake_as(world, on, ("ann@example", "INC-8: stop all")).await
+    }
+
+    async fn brake_as(world: &World, on: bool, (by, reason): (&str, &str)) -> Result<wire::Brake, domain::Refusal> {
+        let request = wire::SetBrakeRequest { on, operator_subject: by.to_owned(), reason: reason.to_owned() };
         let answer = world.gate().client(ServiceName::OperatorGateway).set_brake(request).await;
         answer.map(tonic::Response::into_inner).map_err(|status| proto::refusal_from_status(&status))
     }
@@ -343,6 +343,12 @@ mod scenario_impl {
 
         world.restart().await;
         assert_eq!(brake(&world, true).await.unwrap().on, Some(on.clone()), "twice is once");
+        for other in [("bob@example", "INC-8: stop all"), ("ann@example", "INC-9: another")] {
+            let refusal = brake_as(&world, true, other).await.unwrap_err();
+            assert_eq!(refusal.code, ErrorCode::FailedPrecondition);
+            let told = ["ann@example", "since 2", "INC-8: stop all"];
+            assert!(told.iter().all(|word| refusal.message.contains(word)), "{refusal:?}");
+        }
         let request = wire::GetBrakeRequest {};
         let found = world.gate().client(ServiceName::OperatorGateway).get_brake(request).await.unwrap().into_inner();
         assert_eq!(found.on, Some(on));

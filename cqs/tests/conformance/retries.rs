@@ -123,12 +123,16 @@ mod scenario_impl {
         world.retry(retry_of(OF, "retry-1")).await.unwrap();
         let again = world.retry(retry_of(OF, "retry-2")).await.unwrap_err();
         assert_eq!((again.code, again.field.as_str()), (ErrorCode::FailedPrecondition, "tracking_id"));
+        assert!(!again.message.contains("retry-1"), "nothing failed there yet: {again:?}");
         assert!(world.progress("retry-2").await.is_none(), "nothing was opened");
         // What failed again is the retry's own, and is retried from there.
         let leased = world.dequeue(ECC, 10).await.unwrap();
         world.complete_all(&leased, &failed("still no price")).await;
         let of_retry = Wanted { of: "retry-1", ..Wanted::default() };
         assert_eq!(world.failures(of_retry, 10).await.len(), 4);
+        let of_first = world.retry(retry_of(OF, "retry-2")).await.unwrap_err();
+        assert_eq!(of_first.code, ErrorCode::FailedPrecondition);
+        assert!(of_first.message.ends_with("of retry retry-1: retry that one"), "{of_first:?}");
         assert_eq!(world.retry(retry_of(of_retry, "retry-2")).await, Ok((4, false)));
         let leased = world.dequeue(ECC, 10).await.unwrap();
         world.complete_all(&leased, &Outcome::Done).await;

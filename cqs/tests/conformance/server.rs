@@ -142,7 +142,7 @@ async fn lists_are_paged_by_opaque_tokens() {
             tenant_ids: vec!["T".to_owned()],
             page_size: 2,
             page_token,
-            tracking_ids: Vec::new(),
+            ..Default::default()
         };
         let page = client.list_operations(request).await.unwrap().into_inner();
         seen.extend(page.operations.into_iter().map(|operation| operation.tracking_id));

@@ -27,6 +27,9 @@ const UNCLEAN: &str = "\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u180e\\u200
 const ACTION: &str = "^[A-Za-z][A-Za-z -]{0,63}$";
 /// Outcomes of the audit log.
 const OUTCOME: &str = "^(ACCEPTED|REPLAYED|REFUSED)$";
+/// States of operations, with commas between.
+const STATES: &str = "^(AWAITING_APPROVAL|RUNNING|PAUSED|HELD|CANCELLING|CANCELLED|SUCCEEDED|FINISHED_WITH_FAILURES)\
+    (,(AWAITING_APPROVAL|RUNNING|PAUSED|HELD|CANCELLING|CANCELLED|SUCCEEDED|FINISHED_WITH_FAILURES))*$";
 /// Years before the first are none of RFC 3339's.
 const TIME: &str = "^(?!0000)";
 /// Ids of an operation's events.
@@ -75,6 +78,7 @@ impl Rule {
             "service" => Self::pattern(services()),
             "action" => Self::pattern(ACTION),
             "outcome" => Self::pattern(OUTCOME),
+            "state" => Self::pattern(STATES),
             "Last-Event-ID" => Self::pattern(REVISION),
             "sla_timestamp" | "until" | "since" => Self {
                 format: Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)),

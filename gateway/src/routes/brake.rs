@@ -63,7 +63,8 @@ pub(crate) async fn get_brake(State(gateway): State<Arc<Gateway>>, operator: Ope
 #[utoipa::path(
     put, path = "/v1/brake", operation_id = "set_brake", tag = "operations",
     description = "Stops all operator work of all tenants within 2 seconds, and leaves ordinary changes alone. What is in \
-    workers' hands finishes. Putting it on again replaces the reason.",
+    workers' hands finishes. Putting it on while it is on changes nothing: repeated by the same person for the same reason, it is \
+    answered as before; else it is a conflict that says who has it on, since when and why.",
     security(("operator" = ["operations:brake"])),
     request_body(content = SetBrakeRequest, example = json!({"on": true, "reason": "INC-7: labels show wrong prices"})),
     responses((status = 200, description = "The brake after the action.", body = Brake), ControlProblems)

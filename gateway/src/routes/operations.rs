@@ -7,11 +7,11 @@ use axum::{
     extract::State,
     response::{IntoResponse as _, Response},
 };
-use domain::{OperatorScope, TenantId, TrackingId, Urn};
+use domain::{OperatorScope, Refusal, TenantId, TrackingId, Urn};
 use http::header::RETRY_AFTER;
-use proto::cqs::v1::{GetOperationRequest, ListOperationsRequest, Operation as WireOperation};
+use proto::cqs::v1::{GetOperationRequest, ListOperationsRequest, Operation as WireOperation, OperationState};
 use serde::Serialize;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use super::{
     funnel,
@@ -26,6 +26,20 @@ use crate::{
     state::Gateway,
 };
 
+/// What the wire's names of states begin with.
+const STATE_PREFIX: &str = "OPERATION_STATE_";
+
+/// What the list is narrowed to.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "describes the parameters that `page` reads")]
+pub(crate) struct OperationParams {
+    /// Only those that stand there now: states as `state` of an operation tells them, with commas between, e.g.
+    /// `RUNNING,HELD,PAUSED,AWAITING_APPROVAL`. A request looks at 201 operations at most, so a page may hold fewer than asked for,
+    /// even none, before the last one; what is over is not looked at unless a state of it is named.
+    state: Option<String>,
+}
+
 /// A page of operations, newest first. A page may hold fewer than asked for, even none, before the last one.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct OperationList {
@@ -39,7 +53,7 @@ pub(crate) struct OperationList {
 #[utoipa::path(
     get, path = "/v1/operations", operation_id = "list_operations", tag = "operations",
     security(("operator" = ["operations:read"])),
-    params(PageParams),
+    params(OperationParams, PageParams),
     responses((status = 200, description = "One page.", body = OperationList), ReadProblems)
 )]
 pub(crate) async fn list_operations(
@@ -56,7 +70,7 @@ pub(crate) async fn list_operations(
 #[utoipa::path(
     get, path = "/v1/tenants/{tenant}/operations", operation_id = "list_tenant_operations", tag = "operations",
     security(("operator" = ["operations:read"])),
-    params(("tenant" = String, Path, description = "The tenant."), PageParams),
+    params(("tenant" = String, Path, description = "The tenant."), OperationParams, PageParams),
     responses((status = 200, description = "One page.", body = OperationList), ReadProblems)
 )]
 pub(crate) async fn list_tenant_operations(
@@ -138,7 +152,8 @@ async fn page(
     tenant_ids: Vec<String>,
     parameters: &Parameters,
 ) -> Result<Json<OperationList>, Problem> {
-    let page = parameters.page(&[])?;
+    let page = parameters.page(&["state"])?;
+    let states = states(parameters.optional::<String>("state")?.as_deref())?;
     if tenant_ids.is_empty() {
         return Ok(Json(OperationList { operations: Vec::new(), next: String::new().into() }));
     }
@@ -146,6 +161,7 @@ async fn page(
         tenant_ids,
         page_size: page.wire_size(),
         page_token: page.token,
+        states,
         ..ListOperationsRequest::default()
     };
     let answer = call(Peer::Cqs, gateway.cqs().list_operations(request)).await?;
@@ -156,6 +172,21 @@ async fn page(
         .map(operation)
         .collect::<Result<_, _>>();
     Ok(Json(OperationList { operations: operations?, next: answer.next_page_token.into() }))
+}
+
+/// The states to narrow to; empty: any.
+fn states(text: Option<&str>) -> Result<Vec<i32>, Refusal> {
+    let Some(text) = text else { return Ok(Vec::new()) };
+    let named: BTreeSet<&str> = text.split(',').collect();
+    let state = |name: &&str| {
+        OperationState::from_str_name(&format!("{STATE_PREFIX}{name}"))
+            .filter(|state| *state != OperationState::Unspecified)
+            .map(i32::from)
+            .ok_or_else(|| {
+                Refusal::field("state", "must be states of operations with commas between, e.g. RUNNING,HELD")
+            })
+    };
+    named.iter().map(state).collect()
 }
 
 /// Refuses unless the token reaches what the operation was asked for. A scope that is no URN is the whole tenant's.

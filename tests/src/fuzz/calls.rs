@@ -94,7 +94,7 @@ pub(super) fn cursors() -> Target {
                 tenant_ids: tenant_ids.clone(),
                 page_size,
                 page_token,
-                tracking_ids: Vec::new(),
+                ..cqs::ListOperationsRequest::default()
             };
             refused(cqs.list_operations(asked).await.err(), &token);
             let page_token = token.clone();

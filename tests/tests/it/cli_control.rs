@@ -57,6 +57,14 @@ async fn an_operation_is_paused_resumed_throttled_and_cancelled() {
     let paused = act(&shell, &["pause", "slow", "--for", "1h"]).await;
     assert_eq!(paused["state"], "PAUSED", "{paused}");
     says(&shell.run(&["operations", "wait", "slow"]).await.ended(8), &["PAUSED", "CHG-7: a test", "until"]);
+    let listed = async |line: &[&str]| {
+        let names = shell.run(&[&["operations", "list", "-q"], line].concat()).await.ended(0).out.clone();
+        names.trim().to_owned()
+    };
+    assert_eq!(listed(&["--state", "HELD,PAUSED"]).await, "slow");
+    assert_eq!(listed(&["--state", "RUNNING", "--state", "paused", "--tenant", TENANT]).await, "slow");
+    assert_eq!(listed(&["--state", "RUNNING,SUCCEEDED"]).await, "");
+    says(&shell.run(&["operations", "list", "--state", "DONE"]).await.ended(2), &["AWAITING_APPROVAL"]);
     let resumed = act(&shell, &["resume", "slow"]).await;
     assert_eq!(resumed["state"], "RUNNING", "{resumed}");
     let limits = act(&shell, &["throttle", "slow", "--per-second", "0", "--max-in-flight", "7"]).await;
@@ -84,6 +92,10 @@ async fn the_brake_is_seen_put_on_and_taken_off() {
     says(&shell.run(&["brake", "show"]).await.ended(0), &["off"]);
     let on = shell.run(&["brake", "on", "--reason", "INC-7: wrong prices", "-o", "json"]).await.ended(0).json();
     assert_eq!((&on["on"], &on["by"]["operator"]), (&Value::from(true), &Value::from("operator@test")), "{on}");
+    shell.run(&["brake", "on", "--reason", "INC-7: wrong prices"]).await.ended(0);
+    let second = shell.run(&["brake", "on", "--reason", "INC-8: what else"]).await.ended(6);
+    says(&second, &["operator@test", "since", "INC-7: wrong prices"]);
+    assert_eq!(shell.run(&["brake", "show", "-o", "json"]).await.ended(0).json(), on);
     start(&shell, "braked").await;
     // Nobody waits a night for a brake that only a person takes off, and it is told as what it is.
     says(

@@ -53,7 +53,16 @@ const OVER_ALL_TENANTS: &[(&str, &str)] = &[
     ("SELECT p.queue, p.kind, sum(p.ready)::bigint", LISTS),
     ("SELECT queue, count(*) AS failed FROM (SELECT queue FROM cqs_dead", LISTS),
     ("SELECT count(*) FILTER (WHERE c.cancelled_at IS NOT NULL) AS cancelling", LISTS),
-    ("SELECT id, tenant, tracking_id, lane, queue, trigger_name", LISTS),
+    (
+        "SELECT id, tenant, tracking_id, lane, queue, trigger_name, scope, reason, operator_subject, accepted_at, sla, \
+         sla_chosen, items_digest, items_enqueued, finished_at FROM cqs_operation WHERE tenant = ANY",
+        LISTS,
+    ),
+    (
+        "SELECT id, tenant, tracking_id, lane, queue, trigger_name, scope, reason, operator_subject, accepted_at, sla, \
+         sla_chosen, items_digest, items_enqueued, finished_at FROM cqs_operation WHERE finished_at IS NULL",
+        LISTS,
+    ),
     ("SELECT id, at, service, operator_subject, tenant, action", LISTS),
     ("SELECT id, hash FROM cqs_audit ORDER BY id DESC LIMIT 1", CHAIN),
     ("SELECT max(id) FROM cqs_audit", CHAIN),

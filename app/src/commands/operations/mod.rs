@@ -6,7 +6,7 @@ mod show;
 
 use std::time::Duration;
 
-use clap::{Args as ClapArgs, Subcommand};
+use clap::{Args as ClapArgs, Subcommand, builder::PossibleValuesParser};
 use domain::TrackingId;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -22,6 +22,18 @@ pub(super) use show::shown;
 
 /// Most entries that one list command prints.
 const LIMIT_MAX: i64 = 100_000;
+
+/// States of operations, as the gateway tells them.
+const STATES: [&str; 8] = [
+    "AWAITING_APPROVAL",
+    "RUNNING",
+    "PAUSED",
+    "HELD",
+    "CANCELLING",
+    "CANCELLED",
+    "SUCCEEDED",
+    "FINISHED_WITH_FAILURES",
+];
 
 /// `reshelf operations`
 #[derive(Debug, ClapArgs)]
@@ -39,6 +51,9 @@ enum What {
         /// Print that many at most
         #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=LIMIT_MAX))]
         limit: u32,
+        /// Only those that stand there now, e.g. RUNNING,HELD,PAUSED,AWAITING_APPROVAL; may be given again
+        #[arg(long, value_name = "STATE", value_delimiter = ',', ignore_case = true, value_parser = PossibleValuesParser::new(STATES))]
+        state: Vec<String>,
     },
     /// One operation with all its counts
     Show {
@@ -85,7 +100,7 @@ enum What {
 pub(super) async fn run(args: Args) -> Result<Exit, CliError> {
     let session = Session::open(&args.connection)?;
     match args.what {
-        What::List { limit } => list(&session, limit).await,
+        What::List { limit, state } => list(&session, limit, &state).await,
         What::Show { tracking_id } => {
             let operation = of(&session, tracking_id).await?;
             let found = session.client.get_json(&operation.path()).await?;
@@ -130,13 +145,14 @@ async fn waited(session: &Session, tracking_id: TrackingId, wait: Wait) -> Resul
     Ok(exit)
 }
 
-async fn list(session: &Session, limit: u32) -> Result<Exit, CliError> {
+async fn list(session: &Session, limit: u32, states: &[String]) -> Result<Exit, CliError> {
     let path = match &session.settings.tenant {
         Some(tenant) => format!("/v1/tenants/{tenant}/operations"),
         None => "/v1/operations".to_owned(),
     };
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let operations: Vec<Value> = session.client.list(&path, &[], "operations", limit).await?;
+    let narrowed = if states.is_empty() { Vec::new() } else { vec![("state", states.join(",").to_uppercase())] };
+    let operations: Vec<Value> = session.client.list(&path, &narrowed, "operations", limit).await?;
     let columns = [
         column("tracking id", |row| at(row, "/tracking_id")),
         column("tenant", |row| at(row, "/tenant_id")),
@@ -152,6 +168,7 @@ async fn list(session: &Session, limit: u32) -> Result<Exit, CliError> {
         column("accepted", |row| time_at(row, "/accepted_at")),
         column("operator", |row| at(row, "/operator")),
     ];
-    session.output.many(&operations, &columns, "there are no operations")?;
+    let none = if states.is_empty() { "there are no operations" } else { "there are no operations in these states" };
+    session.output.many(&operations, &columns, none)?;
     Ok(Exit::Success)
 }

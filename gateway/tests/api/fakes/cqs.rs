@@ -64,6 +64,8 @@ impl ChangeQueueService for FakeCqs {
         let asked = request.get_ref();
         let all: Vec<_> =
             state.operations.iter().filter(|known| asked.tenant_ids.contains(&known.tenant_id)).cloned().collect();
+        let all: Vec<_> =
+            all.into_iter().filter(|known| asked.states.is_empty() || asked.states.contains(&known.state)).collect();
         if !asked.tracking_ids.is_empty() {
             assert_eq!(asked.tenant_ids.len(), 1, "names are one tenant's");
             let named = all.into_iter().filter(|known| asked.tracking_ids.contains(&known.tracking_id));
