@@ -51,7 +51,7 @@ enum What {
         /// Print that many at most
         #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=LIMIT_MAX))]
         limit: u32,
-        /// Only those that stand there now, e.g. RUNNING,HELD,PAUSED,AWAITING_APPROVAL; may be given again
+        /// Only those that stand there now, e.g. RUNNING,HELD,PAUSED; may be given again
         #[arg(long, value_name = "STATE", value_delimiter = ',', ignore_case = true, value_parser = PossibleValuesParser::new(STATES))]
         state: Vec<String>,
     },
