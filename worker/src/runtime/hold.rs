@@ -3,7 +3,7 @@
 //! A service whose work waits for hardware asks for more before its batch is over ([`Hand::wants_more`]). Where the lease
 //! holds a store, further rows of it join the lease then, and their batch goes beside: reading, announcing and reporting do
 //! not stand in the hardware's way. Nobody else suffers by that: CQS gives nothing further once others wait for the store,
-//! or the lane was stopped, and then whatever was not begun is given back.
+//! or changes for a worker while this is bulk work, or the lane was stopped, and then whatever was not begun is given back.
 //!
 //! Invariants
 //! - At most [`BATCHES_MAX`] batches are in hand, under one lease and one heartbeat, and at most [`BATCHES_OF_A_LEASE_MAX`]

@@ -24,8 +24,8 @@ use crate::runtime::{CallError, Reads, RecordWrite, Verdict, WriteState, contain
 /// How long a label waits for the merger to name the source picture's newest version, in milliseconds. Its next
 /// notification makes it due at once.
 const MERGE_DEFER_MS: i64 = 1_000;
-/// Longest work announced at once. While it is sent the next is announced, so twice as much may be announced and not sent
-/// when a worker ends; that waits for the call's end.
+/// Longest work announced at once. While it is sent the next is announced, so twice as much, and the last call or two of
+/// what went before, may be announced and not sent when a worker ends; that waits for the call's end.
 const ANNOUNCED: Duration = Duration::from_millis(500);
 /// Most pictures announced at once: their pictures are in memory meanwhile.
 const ANNOUNCED_MAX: usize = 128;
